@@ -1,0 +1,10 @@
+//! A Kubernetes cluster that fits in a test: the API server's semantics in memory, with virtual time.
+
+pub mod auth;
+pub mod clock;
+pub mod error;
+pub mod field;
+pub mod object;
+pub mod resource;
+pub mod schema;
+pub mod verbs;

@@ -1,0 +1,136 @@
+//! Structural schemas: what a version's objects look like.
+//!
+//! One form serves CRDs (read from `openAPIV3Schema`) and built-in kinds (read from the real server's
+//! OpenAPI, see `builtin`). Pruning, defaulting, validation, CEL, server-side apply and strategic
+//! merge all walk it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value;
+
+/// A node of a structural schema.
+#[derive(Debug, Clone, Default)]
+pub struct Schema {
+    /// The JSON type; `None` for nodes without one (int-or-string, preserve-unknown, unions in CEL).
+    pub kind: Option<Type>,
+    /// `format`, such as `int32` or `date-time`.
+    pub format: Option<String>,
+    /// Declared fields.
+    pub properties: BTreeMap<String, SchemaRef>,
+    /// Schema of the values of a map.
+    pub additional_properties: Option<SchemaRef>,
+    /// Schema of the items of a list.
+    pub items: Option<SchemaRef>,
+    /// Names of the fields that must be there, in the schema's order.
+    pub required: Vec<String>,
+    /// Value of a missing field.
+    pub default: Option<Value>,
+    /// Whether an explicit null is kept.
+    pub nullable: bool,
+    /// `x-kubernetes-preserve-unknown-fields`.
+    pub preserve_unknown: bool,
+    /// `x-kubernetes-embedded-resource`.
+    pub embedded_resource: bool,
+    /// `x-kubernetes-int-or-string`.
+    pub int_or_string: bool,
+    /// `x-kubernetes-list-type`; `Atomic` unless said.
+    pub list_type: ListType,
+    /// `x-kubernetes-map-type: atomic`.
+    pub atomic_map: bool,
+    /// `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`, for strategic merge patch.
+    pub patch: PatchStrategy,
+    /// The rest of the node as written (enum, minimum, pattern, anyOf, x-kubernetes-validations, ...),
+    /// for validation.
+    pub rules: Value,
+}
+
+/// A schema that may stand for itself further down (`JSONSchemaProps` does): resolved on first use.
+#[derive(Clone, Default)]
+pub struct SchemaRef(Arc<OnceLock<Arc<Schema>>>);
+
+impl SchemaRef {
+    /// A reference that is filled later by `set`.
+    #[must_use]
+    pub fn unresolved() -> Self {
+        Self::default()
+    }
+
+    /// Fills the reference; the first call counts.
+    pub fn set(&self, schema: Arc<Schema>) {
+        let _ = self.0.set(schema);
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn get(&self) -> &Arc<Schema> {
+        static ANYTHING: std::sync::LazyLock<Arc<Schema>> = std::sync::LazyLock::new(|| {
+            Arc::new(Schema { preserve_unknown: true, ..Schema::default() })
+        });
+        self.0.get().unwrap_or(&ANYTHING)
+    }
+}
+
+impl fmt::Debug for SchemaRef {
+    /// Does not follow the reference: schemas may be recursive.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SchemaRef(..)")
+    }
+}
+
+impl From<Schema> for SchemaRef {
+    fn from(schema: Schema) -> Self {
+        let reference = Self::default();
+        reference.set(Arc::new(schema));
+        reference
+    }
+}
+
+impl std::ops::Deref for SchemaRef {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        self.get()
+    }
+}
+
+/// JSON types of schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    /// `object`
+    Object,
+    /// `array`
+    Array,
+    /// `string`
+    String,
+    /// `integer`
+    Integer,
+    /// `number`
+    Number,
+    /// `boolean`
+    Boolean,
+}
+
+/// How server-side apply sees a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ListType {
+    /// One value.
+    #[default]
+    Atomic,
+    /// A set of scalars.
+    Set,
+    /// Items identified by these keys.
+    Map(Vec<String>),
+}
+
+/// How strategic merge patch sees a field (`k8s.io/apimachinery/pkg/util/strategicpatch`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PatchStrategy {
+    /// Lists merge, by `merge_key` if there is one.
+    pub merge: bool,
+    /// Unnamed keys of the map are dropped (`retainKeys`).
+    pub retain_keys: bool,
+    /// The key that identifies items.
+    pub merge_key: Option<String>,
+}
