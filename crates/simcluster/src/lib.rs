@@ -4,6 +4,7 @@ pub mod auth;
 pub mod clock;
 pub mod error;
 pub mod field;
+pub mod http;
 pub mod object;
 pub mod resource;
 pub mod schema;

@@ -1,0 +1,9 @@
+//! Tests of the HTTP layer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may fail by panicking"
+)]
+
+mod body;
