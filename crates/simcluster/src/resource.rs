@@ -199,4 +199,19 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     /// `fieldSelector` labels that the kind supports beside `metadata.name` and `metadata.namespace`,
     /// with the object's value (empty if unset). `None`: the label is not supported.
     fn field_label(&self, resource: &Resource, object: &Value, label: &str) -> Option<String>;
+
+    /// Whether the kind has field labels of its own: decides the wording of a refused one.
+    fn has_field_labels(&self) -> bool {
+        false
+    }
+
+    /// What is wrong with a name (or with `generateName`, if `prefix`): a DNS subdomain unless the kind
+    /// is stricter. The server reports the faults for `metadata.name`; strategies do not.
+    fn name_faults(&self, name: &str, prefix: bool) -> Vec<String>;
+
+    /// Whether an object without finalizers that is being deleted may go (Namespaces wait for their
+    /// `spec.finalizers`, too).
+    fn may_be_removed(&self, _object: &Value) -> bool {
+        true
+    }
 }

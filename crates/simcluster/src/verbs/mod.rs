@@ -41,6 +41,12 @@ impl Call {
     pub fn param(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+
+    /// All values of a query parameter.
+    #[must_use]
+    pub fn params(&self, name: &str) -> Vec<&str> {
+        self.query.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+    }
 }
 
 /// Warnings collected during a request.
