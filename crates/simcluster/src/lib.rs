@@ -1,10 +1,12 @@
 //! A Kubernetes cluster that fits in a test: the API server's semantics in memory, with virtual time.
 
 pub mod auth;
+pub mod builtin;
 pub mod clock;
 pub mod error;
 pub mod field;
 pub mod http;
+pub mod names;
 pub mod object;
 pub mod random;
 pub mod resource;

@@ -156,6 +156,18 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         old: &Value,
     ) -> Vec<FieldError>;
 
+    /// Fills what a change needs from the cluster (a clusterIP of a Service that becomes one with an
+    /// address), after `prepare_for_update` and validation.
+    fn allocate_for_update(
+        &self,
+        _resource: &Resource,
+        _object: &mut Value,
+        _old: &Value,
+        _around: &mut Surroundings<'_>,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
+
     /// Whether the kind counts `metadata.generation`, and whether this change raises it.
     fn generation_changes(&self, object: &Value, old: &Value) -> bool;
 

@@ -44,6 +44,8 @@ pub struct Schema {
     /// The rest of the node as written (enum, minimum, pattern, anyOf, x-kubernetes-validations, ...),
     /// for validation.
     pub rules: Value,
+    /// How the real server holds the value in Go; built-in kinds and `ObjectMeta` only.
+    pub go: Option<Arc<GoForm>>,
 }
 
 /// A schema that may stand for itself further down (`JSONSchemaProps` does): resolved on first use.
@@ -93,6 +95,54 @@ impl std::ops::Deref for SchemaRef {
     fn deref(&self) -> &Schema {
         self.get()
     }
+}
+
+/// How a value of a built-in kind lives in a Go struct, which decides what is printed when it is empty
+/// and how decoding errors call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoForm {
+    /// The type as Go's reflection prints it, such as `[]v1.Container`.
+    pub type_name: String,
+    /// When the field is printed.
+    pub presence: Presence,
+    /// Types with a JSON form of their own.
+    pub codec: Codec,
+    /// Names of the embedded structs that the field comes from, joined by dots; empty for most.
+    pub via: String,
+}
+
+/// When a field is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Unless empty: scalars, lists and maps with `omitempty`.
+    NonEmpty,
+    /// Whenever it was given: pointers.
+    Given,
+    /// Always; absent, it is the zero value of its type, or null for lists and maps.
+    Always,
+    /// Always; absent, it is null: pointers without `omitempty`.
+    OrNull,
+    /// Unless zero: structs with `omitzero`.
+    NonZero,
+}
+
+/// How a value is read and printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// As its JSON type says.
+    Plain,
+    /// `metav1.Time`
+    Time,
+    /// `metav1.MicroTime`
+    MicroTime,
+    /// `resource.Quantity`
+    Quantity,
+    /// `intstr.IntOrString`
+    IntOrString,
+    /// Any JSON, kept as it is.
+    Raw,
+    /// `apiextensions.JSONSchemaPropsOrBool` and its siblings: a schema, or something else.
+    SchemaOr,
 }
 
 /// JSON types of schemas.

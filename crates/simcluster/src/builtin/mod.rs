@@ -1,0 +1,144 @@
+//! The built-in kinds: their structure, how they are decoded, and their rules.
+//!
+//! Structure is data taken from a real server (`data`). `decode` turns JSON into what the real server's
+//! Go structs would hold. `strategy` has the rules: defaults, what a client may not set, validation.
+//! This module knows nothing of storage, of the generic rules for metadata, or of HTTP.
+
+mod data;
+mod decode;
+pub(crate) mod quantity;
+mod strategy;
+pub(crate) mod times;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, LazyLock};
+
+use serde_json::{Map, Value};
+
+use self::data::DATA;
+pub use self::decode::decode_typed;
+use crate::resource::{Resource, ScalePaths};
+use crate::schema::{Schema, SchemaRef};
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// All built-in resources in discovery order: the core group first, then the others as a real server
+/// orders them.
+#[must_use]
+pub fn resources() -> Vec<Arc<Resource>> {
+    static RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(build);
+    RESOURCES.clone()
+}
+
+/// The schema of `ObjectMeta`.
+#[must_use]
+pub fn object_meta() -> SchemaRef {
+    definition(OBJECT_META).unwrap_or_default()
+}
+
+/// The schema of a definition, such as `io.k8s.api.core.v1.PodSpec`.
+#[must_use]
+pub fn definition(name: &str) -> Option<SchemaRef> {
+    DATA.schemas.get(name).cloned()
+}
+
+/// OpenAPI v3 schemas of the served kinds and of everything they refer to, by definition name, for
+/// publishing: descriptions are left out, and `$ref` holds the bare name of a definition.
+#[must_use]
+pub fn openapi_definitions() -> &'static Map<String, Value> {
+    &DATA.definitions
+}
+
+/// Name of the OpenAPI definition of a kind; `api_version` is `group/version`.
+#[must_use]
+pub fn definition_name(api_version: &str, kind: &str) -> Option<&'static str> {
+    DATA.kinds.get(&format!("{api_version}/{kind}")).map(String::as_str)
+}
+
+/// The built-in API groups with their versions (most preferred first), in discovery order, without the
+/// core group.
+#[must_use]
+pub fn groups() -> &'static [(String, Vec<String>)] {
+    &DATA.groups
+}
+
+/// The `resources` of the `APIResourceList` of a group version, as a real server answers them.
+#[must_use]
+pub fn discovery(api_version: &str) -> Option<&'static Vec<Value>> {
+    DATA.resources.get(api_version)?.as_array()
+}
+
+/// The version of Kubernetes that the facts are from, such as `v1.37.2`.
+#[must_use]
+pub fn kubernetes_version() -> &'static str {
+    &DATA.version
+}
+
+fn build() -> Vec<Arc<Resource>> {
+    let core = std::iter::once((String::new(), vec!["v1".to_owned()]));
+    let mut out = Vec::new();
+    for (group, versions) in core.chain(DATA.groups.iter().cloned()) {
+        for version in &versions {
+            let api_version =
+                if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+            let entries = discovery(&api_version).map(Vec::as_slice).unwrap_or_default();
+            let main = entries.iter().filter(|entry| !text(entry, "name").contains('/'));
+            out.extend(main.map(|entry| Arc::new(resource(&group, version, entry, entries))));
+        }
+    }
+    out
+}
+
+fn resource(group: &str, version: &str, entry: &Value, entries: &[Value]) -> Resource {
+    let (plural, kind) = (text(entry, "name"), text(entry, "kind"));
+    let api_version =
+        if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let prefix = format!("{plural}/");
+    let subresources: Vec<String> = entries
+        .iter()
+        .filter_map(|one| text(one, "name").strip_prefix(&prefix))
+        .map(str::to_owned)
+        .collect();
+    let scale = subresources.iter().any(|one| one == "scale").then(|| ScalePaths {
+        spec_replicas: ".spec.replicas".to_owned(),
+        status_replicas: ".status.replicas".to_owned(),
+        label_selector: None,
+    });
+    // Events of both groups are one set of objects, stored in the older form.
+    let storage_group = if plural == "events" { "" } else { group };
+    let schema = definition_name(&api_version, kind).and_then(definition);
+    let schema = schema.map_or_else(|| Arc::new(Schema::default()), |one| Arc::clone(one.get()));
+    Resource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        singular: text(entry, "singularName").to_owned(),
+        list_kind: format!("{kind}List"),
+        short_names: texts(entry, "shortNames"),
+        categories: texts(entry, "categories"),
+        namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or_default(),
+        verbs: texts(entry, "verbs"),
+        subresources,
+        scale,
+        custom: false,
+        deprecation_warning: strategy::deprecation_warning(group, plural),
+        selectable_fields: Vec::new(),
+        printer_columns: Vec::new(),
+        storage_key: format!("{storage_group}/{plural}"),
+        storage_version: version.to_owned(),
+        schema,
+        strategy: strategy::of(group, plural),
+    }
+}
+
+fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn texts(entry: &Value, key: &str) -> Vec<String> {
+    let list = entry.get(key).and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(Value::as_str).map(str::to_owned).collect()
+}

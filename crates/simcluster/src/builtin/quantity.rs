@@ -1,0 +1,155 @@
+//! `resource.Quantity`: amounts such as `500m`, `1.5Gi`, `2e3`, and their canonical form.
+
+use std::fmt::Write as _;
+
+const FORMAT_WRONG: &str = "quantities must match the regular expression \
+     '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+const NUMERIC: &str = "unable to parse numeric part of quantity";
+const SUFFIX: &str = "unable to parse quantity's suffix";
+
+/// Billionths in a whole: smaller parts are not kept.
+const NANOS: i128 = 1_000_000_000;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Binary,
+    Decimal,
+    Exponent,
+}
+
+/// An amount in billionths, with the notation it was written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Quantity {
+    nanos: i128,
+    format: Format,
+}
+
+impl Quantity {
+    /// Reads an amount; `Err` is the server's text.
+    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+        let text = text.trim();
+        let (negative, unsigned) = match text.as_bytes().first() {
+            None => return Err(FORMAT_WRONG),
+            Some(b'-') => (true, text.get(1..).unwrap_or_default()),
+            Some(b'+') => (false, text.get(1..).unwrap_or_default()),
+            Some(_) => (false, text),
+        };
+        let end =
+            unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+        let (number, suffix) = unsigned.split_at(end);
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if !is_suffix(suffix) || fraction.contains('.') {
+            return Err(FORMAT_WRONG);
+        }
+        let (base, exponent, format) = interpret(suffix).ok_or(SUFFIX)?;
+        let digits = format!("{whole}{fraction}");
+        let mantissa: i128 =
+            if digits.is_empty() { 0 } else { digits.parse().map_err(|_| NUMERIC)? };
+        let scale = u32::try_from(fraction.len()).map_err(|_| NUMERIC)?;
+        let nanos = if base == 2 {
+            scaled(mantissa, 9, scale, 1 << exponent.unsigned_abs())
+        } else {
+            let places = i32::try_from(scale).map_err(|_| NUMERIC)?;
+            let shift = exponent.saturating_add(9).saturating_sub(places);
+            if shift >= 0 {
+                scaled(mantissa, shift.unsigned_abs(), 0, 1)
+            } else {
+                scaled(mantissa, 0, shift.unsigned_abs(), 1)
+            }
+        };
+        Ok(Self { nanos: if negative { -nanos } else { nanos }, format })
+    }
+
+    /// The canonical form, as the server prints it.
+    pub(crate) fn canonical(self) -> String {
+        if self.nanos == 0 {
+            return "0".to_owned();
+        }
+        let whole = self.nanos % NANOS == 0;
+        let units = self.nanos / NANOS;
+        if self.format == Format::Binary && whole && units.abs() >= 1024 {
+            let (mut value, mut step) = (units, 0);
+            while value % 1024 == 0 && step < 6 {
+                value /= 1024;
+                step += 1;
+            }
+            let suffix = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"].get(step).unwrap_or(&"");
+            return format!("{value}{suffix}");
+        }
+        let (mut value, mut exponent) = (self.nanos, -9);
+        while value % 1000 == 0 && exponent < 18 {
+            value /= 1000;
+            exponent += 3;
+        }
+        let mut out = value.to_string();
+        if self.format == Format::Exponent {
+            if exponent != 0 {
+                let _ = write!(out, "e{exponent}");
+            }
+            return out;
+        }
+        out.push_str(match exponent {
+            -9 => "n",
+            -6 => "u",
+            -3 => "m",
+            3 => "k",
+            6 => "M",
+            9 => "G",
+            12 => "T",
+            15 => "P",
+            18 => "E",
+            _ => "",
+        });
+        out
+    }
+}
+
+/// `mantissa * 10^up * factor / 10^down`, rounded away from zero, capped instead of overflowing.
+fn scaled(mantissa: i128, up: u32, down: u32, factor: i128) -> i128 {
+    let power = |exponent: u32| 10_i128.checked_pow(exponent).unwrap_or(i128::MAX);
+    let product = mantissa.saturating_mul(factor);
+    if up >= down {
+        return product.saturating_mul(power(up - down));
+    }
+    let divisor = power(down - up);
+    let rest = i128::from(product % divisor != 0);
+    product / divisor + rest
+}
+
+fn is_suffix(suffix: &str) -> bool {
+    let letters = suffix.trim_start_matches(|c: char| "eEinumkKMGTP".contains(c));
+    let digits = letters.strip_prefix(['+', '-']).unwrap_or(letters);
+    digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn interpret(suffix: &str) -> Option<(u8, i32, Format)> {
+    let decimal = |exponent| Some((10, exponent, Format::Decimal));
+    let binary = |exponent| Some((2, exponent, Format::Binary));
+    match suffix {
+        "n" => decimal(-9),
+        "u" => decimal(-6),
+        "m" => decimal(-3),
+        "" => decimal(0),
+        "k" => decimal(3),
+        "M" => decimal(6),
+        "G" => decimal(9),
+        "T" => decimal(12),
+        "P" => decimal(15),
+        "E" => decimal(18),
+        "Ki" => binary(10),
+        "Mi" => binary(20),
+        "Gi" => binary(30),
+        "Ti" => binary(40),
+        "Pi" => binary(50),
+        "Ei" => binary(60),
+        _ => {
+            let exponent = suffix.strip_prefix(['e', 'E'])?;
+            Some((10, exponent.parse().ok()?, Format::Exponent))
+        }
+    }
+}
+
+/// The canonical form of an amount that a client wrote; `Err` is the server's text.
+pub(crate) fn normalise(text: &str) -> Result<String, &'static str> {
+    Ok(Quantity::parse(text)?.canonical())
+}
