@@ -114,14 +114,16 @@ impl FieldError {
     /// `Too long: may not be more than <max> bytes`.
     #[must_use]
     pub fn too_long(field: impl Into<String>, max: u64) -> Self {
-        let body = format!("Too long: may not be more than {max} bytes");
+        let unit = if max == 1 { "byte" } else { "bytes" };
+        let body = format!("Too long: may not be more than {max} {unit}");
         Self::new(FieldErrorKind::TooLong, field, body)
     }
 
     /// `Too many: <actual>: must have at most <max> items`.
     #[must_use]
     pub fn too_many(field: impl Into<String>, actual: u64, max: u64) -> Self {
-        let body = format!("Too many: {actual}: must have at most {max} items");
+        let unit = if max == 1 { "item" } else { "items" };
+        let body = format!("Too many: {actual}: must have at most {max} {unit}");
         Self::new(FieldErrorKind::TooMany, field, body)
     }
 

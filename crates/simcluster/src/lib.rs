@@ -3,6 +3,7 @@
 pub mod auth;
 pub mod builtin;
 pub mod clock;
+pub mod crd;
 pub mod error;
 pub mod field;
 pub mod http;

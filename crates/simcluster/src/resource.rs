@@ -137,6 +137,19 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     /// Faults of a new object, beside those of its metadata.
     fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<FieldError>;
 
+    /// All faults of a new object; `metadata` are those of its metadata, found by the server. Custom
+    /// resources skip their rules if something blocks them, metadata included.
+    fn create_faults(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let mut faults = metadata;
+        faults.extend(self.validate_create(resource, object));
+        faults
+    }
+
     /// Restores what a client may not change through this endpoint: without the status subresource's
     /// name, the status; with it, everything but the status.
     fn prepare_for_update(
@@ -166,6 +179,20 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         _around: &mut Surroundings<'_>,
     ) -> Result<(), ApiError> {
         Ok(())
+    }
+
+    /// All faults of a changed object; `metadata` are those of its metadata, found by the server.
+    fn update_faults(
+        &self,
+        resource: &Resource,
+        subresource: &str,
+        object: &Value,
+        old: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let mut faults = metadata;
+        faults.extend(self.validate_update(resource, subresource, object, old));
+        faults
     }
 
     /// Whether the kind counts `metadata.generation`, and whether this change raises it.

@@ -10,6 +10,26 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
+mod cel;
+mod cel_values;
+mod checks;
+mod correlate;
+mod defaults;
+mod formats;
+mod list_types;
+pub mod numbers;
+mod parse;
+mod path;
+mod prune;
+mod validate;
+mod values;
+
+pub use checks::Checks;
+pub use defaults::fill_defaults;
+pub(crate) use path::Path;
+pub use prune::{prune, prune_nulls, prune_unknown};
+pub use validate::{Validation, blocking_fault, validate};
+
 /// A node of a structural schema.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
@@ -46,6 +66,8 @@ pub struct Schema {
     pub rules: Value,
     /// How the real server holds the value in Go; built-in kinds and `ObjectMeta` only.
     pub go: Option<Arc<GoForm>>,
+    /// What validates objects of a custom resource; only at the root of a CRD version's schema.
+    pub checks: Option<Arc<Checks>>,
 }
 
 /// A schema that may stand for itself further down (`JSONSchemaProps` does): resolved on first use.

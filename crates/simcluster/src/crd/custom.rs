@@ -1,0 +1,336 @@
+//! The rules of custom resources (`apiextensions-apiserver`, `pkg/registry/customresource`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{embedded, metadata};
+use crate::error::ApiError;
+use crate::field::FieldError;
+use crate::object::{self, as_map, at_path, put};
+use crate::resource::{Decoded, Resource, ScalePaths, Strategy, Surroundings};
+use crate::schema::{
+    Schema, Validation, fill_defaults, numbers, prune, prune_nulls, prune_unknown,
+};
+
+/// The largest count that a scale subresource takes.
+const REPLICAS_MAX: i64 = 2_147_483_647;
+
+/// The strategy of one version of a custom resource.
+#[derive(Debug, Clone)]
+pub struct CustomStrategy {
+    /// Whether the version has the status subresource.
+    status: bool,
+    /// Schemas of all versions, for objects that are stored in another one.
+    schemas: Arc<BTreeMap<String, Arc<Schema>>>,
+}
+
+impl CustomStrategy {
+    pub(super) fn new(status: bool, schemas: Arc<BTreeMap<String, Arc<Schema>>>) -> Self {
+        Self { status, schemas }
+    }
+
+    /// The schema of the version that an object says it is of.
+    fn schema_of(&self, object: &Value) -> Option<&Schema> {
+        let api_version = object.get("apiVersion").and_then(Value::as_str)?;
+        let version = api_version.rsplit('/').next()?;
+        self.schemas.get(version).map(|schema| &**schema)
+    }
+}
+
+/// The 400 of a body that cannot be read as the kind.
+fn not_handled(resource: &Resource, why: &str) -> ApiError {
+    let (kind, version) = (&resource.kind, &resource.version);
+    let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
+    ApiError::bad_request(text)
+}
+
+impl Strategy for CustomStrategy {
+    fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
+        let mut object = body;
+        numbers::normalise(&mut object);
+        let expected = resource.api_version();
+        let field = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (field("apiVersion"), field("kind").to_owned());
+        if api_version != expected {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API \
+                 version ({expected})"
+            )));
+        }
+        if kind != resource.kind {
+            let why = format!("must be {}", resource.kind);
+            let fault = FieldError::invalid("kind", &json!(kind), &why);
+            let name = object::name(&object);
+            return Err(ApiError::invalid_kind(&resource.group, &kind, name, &[fault]));
+        }
+        let mut unknown = Vec::new();
+        let found = as_map(&mut object).remove("metadata");
+        if let Some(found) = found {
+            let decoded = metadata::decode(found, "metadata")
+                .map_err(|why| not_handled(resource, &why))?;
+            unknown.extend(decoded.unknown);
+            put(&mut object, "metadata", decoded.object);
+        }
+        unknown.extend(prune_unknown(&mut object, &resource.schema));
+        prune_nulls(&mut object, &resource.schema);
+        let below = embedded::coerce(&mut object, &resource.schema);
+        unknown.extend(below.map_err(|why| not_handled(resource, &why))?);
+        Ok(Decoded { object, unknown })
+    }
+
+    fn default(&self, resource: &Resource, object: &mut Value) {
+        fill_defaults(object, &resource.schema);
+    }
+
+    fn prepare_for_create(
+        &self,
+        _resource: &Resource,
+        object: &mut Value,
+        _around: &mut Surroundings<'_>,
+    ) -> Result<(), ApiError> {
+        if self.status {
+            as_map(object).remove("status");
+        }
+        Ok(())
+    }
+
+    fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<FieldError> {
+        self.create_faults(resource, object, Vec::new())
+    }
+
+    fn create_faults(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let validation = Validation { object, old: None, schema: &resource.schema };
+        let mut faults = metadata;
+        faults.extend(validation.values());
+        scale_faults(object, resource.scale.as_ref(), true, &mut faults);
+        faults.extend(embedded::faults(object, &resource.schema));
+        faults.extend(validation.lists());
+        validation.rules(&mut faults);
+        faults
+    }
+
+    fn prepare_for_update(
+        &self,
+        _resource: &Resource,
+        subresource: &str,
+        object: &mut Value,
+        old: &Value,
+    ) {
+        if subresource == "status" {
+            let status = as_map(object).remove("status");
+            let managed_fields = object::metadata_mut(object).remove("managedFields");
+            *object = old.clone();
+            set(object::metadata_mut(object), "managedFields", managed_fields);
+            set(as_map(object), "status", status);
+        } else if self.status {
+            set(as_map(object), "status", old.get("status").cloned());
+        }
+    }
+
+    fn validate_update(
+        &self,
+        resource: &Resource,
+        subresource: &str,
+        object: &Value,
+        old: &Value,
+    ) -> Vec<FieldError> {
+        self.update_faults(resource, subresource, object, old, Vec::new())
+    }
+
+    fn update_faults(
+        &self,
+        resource: &Resource,
+        subresource: &str,
+        object: &Value,
+        old: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let validation = Validation { object, old: Some(old), schema: &resource.schema };
+        let mut faults = metadata;
+        let only_status = subresource == "status";
+        if only_status {
+            faults.extend(validation.status_values());
+        } else {
+            faults.extend(validation.values());
+        }
+        scale_faults(object, resource.scale.as_ref(), !only_status, &mut faults);
+        if !only_status {
+            faults.extend(embedded::faults(object, &resource.schema));
+        }
+        faults.extend(validation.lists());
+        validation.rules(&mut faults);
+        faults
+    }
+
+    fn generation_changes(&self, object: &Value, old: &Value) -> bool {
+        let counted = |key: &&String| *key != "metadata" && !(self.status && *key == "status");
+        let fields = |value: &Value| {
+            let keys = value.as_object().into_iter().flat_map(|map| map.keys());
+            keys.filter(counted).count()
+        };
+        let changed = object.as_object().into_iter().flatten().any(|(key, value)| {
+            counted(&key) && old.get(key) != Some(value)
+        });
+        changed || fields(object) != fields(old)
+    }
+
+    fn encode_stored(&self, resource: &Resource, object: Value) -> Value {
+        let mut object = object;
+        if resource.version != resource.storage_version {
+            let stored = format!("{}/{}", resource.group, resource.storage_version);
+            put(&mut object, "apiVersion", json!(stored));
+            if let Some(schema) = self.schemas.get(&resource.storage_version) {
+                prune(&mut object, schema);
+            }
+        }
+        object
+    }
+
+    fn decode_stored(&self, resource: &Resource, object: Value) -> Value {
+        let mut object = object;
+        if let Some(schema) = self.schema_of(&object) {
+            prune(&mut object, schema);
+            fill_defaults(&mut object, schema);
+        }
+        let wanted = resource.api_version();
+        if object.get("apiVersion").and_then(Value::as_str) != Some(&wanted) {
+            put(&mut object, "apiVersion", json!(wanted));
+            prune(&mut object, &resource.schema);
+        }
+        object
+    }
+
+    fn field_label(&self, resource: &Resource, object: &Value, label: &str) -> Option<String> {
+        if !resource.selectable_fields.iter().any(|field| field == label) {
+            return None;
+        }
+        Some(match at_path(object, label) {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(other) => other.to_string(),
+        })
+    }
+
+    fn name_faults(&self, name: &str, prefix: bool) -> Vec<String> {
+        metadata::name_faults(name, prefix)
+    }
+}
+
+fn set(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>) {
+    match value {
+        Some(value) => {
+            map.insert(key.to_owned(), value);
+        }
+        None => {
+            map.remove(key);
+        }
+    }
+}
+
+/// Faults of what the scale subresource reads, reported under the path as the definition writes it.
+fn scale_faults(
+    object: &Value,
+    scale: Option<&ScalePaths>,
+    spec: bool,
+    faults: &mut Vec<FieldError>,
+) {
+    let Some(scale) = scale else { return };
+    let counts = [(spec, &scale.spec_replicas), (true, &scale.status_replicas)];
+    for (_, path) in counts.into_iter().filter(|(wanted, _)| *wanted) {
+        let count = match find(object, path) {
+            Found::Nothing => continue,
+            Found::Value(Value::Number(number)) if number.is_i64() => {
+                number.as_i64().unwrap_or_default()
+            }
+            Found::Value(other) => {
+                let why = accessor_error(path, other, "int64");
+                faults.push(FieldError::invalid(path.as_str(), &json!(0), &why));
+                continue;
+            }
+            Found::Blocked(why) => {
+                faults.push(FieldError::invalid(path.as_str(), &json!(0), &why));
+                continue;
+            }
+        };
+        let why = if count < 0 {
+            "should be a non-negative integer".to_owned()
+        } else if count > REPLICAS_MAX {
+            format!("should be less than or equal to {REPLICAS_MAX}")
+        } else {
+            continue;
+        };
+        faults.push(FieldError::invalid(path.as_str(), &json!(count), &why));
+    }
+    let Some(path) = &scale.label_selector else { return };
+    let why = match find(object, path) {
+        Found::Nothing | Found::Value(Value::String(_)) => return,
+        Found::Value(other) => accessor_error(path, other, "string"),
+        Found::Blocked(why) => why,
+    };
+    faults.push(FieldError::invalid(path.as_str(), &json!(""), &why));
+}
+
+/// What stands at a path.
+enum Found<'a> {
+    Nothing,
+    Value(&'a Value),
+    /// A value on the way is no object; the text of the server's error.
+    Blocked(String),
+}
+
+fn find<'a>(object: &'a Value, path: &str) -> Found<'a> {
+    let mut node = object;
+    let mut seen = String::new();
+    for key in path.strip_prefix('.').unwrap_or(path).split('.') {
+        let Some(map) = node.as_object() else {
+            return Found::Blocked(accessor_error(&seen, node, "map[string]interface{}"));
+        };
+        let Some(value) = map.get(key) else { return Found::Nothing };
+        seen = format!("{seen}.{key}");
+        node = value;
+    }
+    Found::Value(node)
+}
+
+fn accessor_error(path: &str, value: &Value, expected: &str) -> String {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    let (shown, kind) = match value {
+        Value::Null => ("<nil>".to_owned(), "<nil>"),
+        Value::Bool(flag) => (flag.to_string(), "bool"),
+        Value::Number(number) if number.is_i64() => (number.to_string(), "int64"),
+        Value::Number(number) => {
+            (numbers::go_float(number.as_f64().unwrap_or_default()), "float64")
+        }
+        Value::String(text) => (text.clone(), "string"),
+        Value::Array(_) => (go_value(value), "[]interface {}"),
+        Value::Object(_) => (go_value(value), "map[string]interface {}"),
+    };
+    format!(".{path} accessor error: {shown} is of the type {kind}, expected {expected}")
+}
+
+/// A value as Go's `%v` prints it.
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) if number.is_i64() => number.to_string(),
+        Value::Number(number) => numbers::go_float(number.as_f64().unwrap_or_default()),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_value).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let items: Vec<String> =
+                map.iter().map(|(key, value)| format!("{key}:{}", go_value(value))).collect();
+            format!("map[{}]", items.join(" "))
+        }
+    }
+}
