@@ -156,12 +156,7 @@ impl Store {
         let object = Arc::new(object);
         let store = self.kind(kind);
         let before = store.objects.insert(key.to_owned(), object.clone());
-        store.record(Change {
-            revision,
-            key: key.to_owned(),
-            before,
-            after: Some(object.clone()),
-        });
+        store.record(Change { revision, key: key.to_owned(), before, after: Some(object.clone()) });
         object
     }
 
@@ -215,8 +210,7 @@ impl KindStore {
 
 /// Whether a key lies in a namespace; an empty namespace holds everything.
 fn in_namespace(key: &str, namespace: &str) -> bool {
-    namespace.is_empty()
-        || key.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('/'))
+    namespace.is_empty() || key.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('/'))
 }
 
 fn namespace_range(namespace: &str) -> (Bound<String>, Bound<String>) {

@@ -156,7 +156,7 @@ fn taken_names(crd: &Value, others: &[Arc<Value>]) -> Taken {
     let group = at_path(crd, "spec.group");
     for other in others.iter().filter(|other| at_path(other, "spec.group") == group) {
         let is_self = object::name(other) == object::name(crd);
-        let source = if is_self { crd } else { &***other };
+        let source = if is_self { crd } else { &**other };
         let Some(names) = at_path(source, "status.acceptedNames") else { continue };
         taken.resources.extend([text(names, "plural"), text(names, "singular")]);
         taken.resources.extend(texts(names, "shortNames"));
@@ -165,11 +165,7 @@ fn taken_names(crd: &Value, others: &[Arc<Value>]) -> Taken {
     taken
 }
 
-fn short_name_conflict(
-    asked: &Value,
-    accepted: &Value,
-    used: &BTreeSet<String>,
-) -> Option<String> {
+fn short_name_conflict(asked: &Value, accepted: &Value, used: &BTreeSet<String>) -> Option<String> {
     let own = texts(accepted, "shortNames");
     let mut conflicts: Vec<String> = Vec::new();
     for name in texts(asked, "shortNames") {
@@ -250,9 +246,7 @@ pub fn terminating(crd: &Value, step: Termination, now: Timestamp) -> Value {
         Termination::InProgress => {
             (true, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
         }
-        Termination::Completed => {
-            (false, "InstanceDeletionCompleted", "removed all instances")
-        }
+        Termination::Completed => (false, "InstanceDeletionCompleted", "removed all instances"),
     };
     let mut status = crd.get("status").cloned().unwrap_or_else(|| json!({}));
     Outcome::new("Terminating", active, reason, message).set(&mut status, now);

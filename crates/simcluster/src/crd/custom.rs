@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{embedded, metadata};
 use crate::error::ApiError;
 use crate::field::FieldError;
+use crate::names;
 use crate::object::{self, as_map, at_path, put};
 use crate::resource::{Decoded, Resource, ScalePaths, Strategy, Surroundings};
 use crate::schema::{
@@ -68,8 +69,8 @@ impl Strategy for CustomStrategy {
         let mut unknown = Vec::new();
         let found = as_map(&mut object).remove("metadata");
         if let Some(found) = found {
-            let decoded = metadata::decode(found, "metadata")
-                .map_err(|why| not_handled(resource, &why))?;
+            let decoded =
+                metadata::decode(found, "metadata").map_err(|why| not_handled(resource, &why))?;
             unknown.extend(decoded.unknown);
             put(&mut object, "metadata", decoded.object);
         }
@@ -175,9 +176,11 @@ impl Strategy for CustomStrategy {
             let keys = value.as_object().into_iter().flat_map(|map| map.keys());
             keys.filter(counted).count()
         };
-        let changed = object.as_object().into_iter().flatten().any(|(key, value)| {
-            counted(&key) && old.get(key) != Some(value)
-        });
+        let changed = object
+            .as_object()
+            .into_iter()
+            .flatten()
+            .any(|(key, value)| counted(&key) && old.get(key) != Some(value));
         changed || fields(object) != fields(old)
     }
 
@@ -219,7 +222,11 @@ impl Strategy for CustomStrategy {
     }
 
     fn name_faults(&self, name: &str, prefix: bool) -> Vec<String> {
-        metadata::name_faults(name, prefix)
+        if prefix {
+            names::dns1123_subdomain(&names::mask_trailing_dash(name))
+        } else {
+            names::dns1123_subdomain(name)
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::metadata;
 use crate::field::FieldError;
+use crate::names;
 use crate::schema::{Path, Schema};
 
 /// Decodes the metadata of embedded resources, drops unknown fields of it and answers their paths,
@@ -20,9 +21,8 @@ pub(super) fn coerce(object: &mut Value, schema: &Schema) -> Result<Vec<String>,
         }
         let Some(found) = value.get_mut("metadata") else { return Ok(()) };
         let place = path.field("metadata");
-        let decoded = metadata::decode(found.clone(), &place.dotted()).map_err(|why| {
-            FieldError::invalid(place.bracketed(), found, &why).to_string()
-        })?;
+        let decoded = metadata::decode(found.clone(), &place.dotted())
+            .map_err(|why| FieldError::invalid(place.bracketed(), found, &why).to_string())?;
         unknown.extend(decoded.unknown);
         *found = decoded.object;
         Ok(())
@@ -83,7 +83,7 @@ fn resource_faults(value: &Value, path: &Path<'_>, faults: &mut Vec<FieldError>)
             }
             "apiVersion" => Vec::new(),
             _ => {
-                let texts = metadata::dns1035_label(&text.to_lowercase());
+                let texts = names::dns1035_label(&text.to_lowercase());
                 let prefix = "may have mixed case, but should otherwise match: ";
                 if texts.is_empty() { texts } else { vec![format!("{prefix}{}", texts.join(","))] }
             }

@@ -1,4 +1,4 @@
-//! Custom resources: what a CustomResourceDefinition turns into, the rules of its objects, and the
+//! Custom resources: what a `CustomResourceDefinition` turns into, the rules of its objects, and the
 //! rules of the definition itself.
 
 mod bundle;
@@ -18,7 +18,8 @@ use crate::resource::{Resource, ScalePaths};
 use crate::schema::Schema;
 
 pub use conditions::{
-    FINALIZER, Termination, established, is_established, is_terminating, naming_conditions, terminating,
+    FINALIZER, Termination, established, is_established, is_terminating, naming_conditions,
+    terminating,
 };
 pub use custom::CustomStrategy;
 pub use versions::compare_kube_aware;
@@ -96,7 +97,8 @@ fn resource(
 /// The version in which objects are stored.
 #[must_use]
 pub fn storage_version(crd: &Value) -> Option<&str> {
-    let is_storage = |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
+    let is_storage =
+        |version: &&Value| version.get("storage").and_then(Value::as_bool) == Some(true);
     versions(crd).find(is_storage)?.get("name")?.as_str()
 }
 

@@ -16,10 +16,7 @@ enum Stability {
 #[must_use]
 pub fn compare_kube_aware(left: &str, right: &str) -> Ordering {
     let (left_rank, right_rank) = (rank(left), rank(right));
-    match left_rank.cmp(&right_rank) {
-        Ordering::Equal if left_rank.0 == Stability::Other => right.cmp(left),
-        order => order,
-    }
+    left_rank.cmp(&right_rank).then_with(|| right.cmp(left))
 }
 
 fn rank(version: &str) -> (Stability, u64, u64) {

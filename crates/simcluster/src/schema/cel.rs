@@ -175,9 +175,8 @@ impl Rules {
         functions: &Context<'_>,
         verdict: &mut Verdict,
     ) {
-        let wanted = |rule: &&Rule| {
-            !rule.uses_old_self || subject.old.is_some() || rule.optional_old_self
-        };
+        let wanted =
+            |rule: &&Rule| !rule.uses_old_self || subject.old.is_some() || rule.optional_old_self;
         if !self.own.iter().any(|rule| wanted(&rule)) {
             return;
         }
@@ -280,9 +279,12 @@ impl Rule {
             Err(why) => return invalid(&evaluation_error(&why, self.label())),
         }
         let message = self.message_expression.as_ref().and_then(|expression| {
-            let Ok(Cel::String(text)) = Cel::resolve(expression, message_scope) else { return None };
+            let Ok(Cel::String(text)) = Cel::resolve(expression, message_scope) else {
+                return None;
+            };
             let text = text.trim().to_owned();
-            let usable = !text.is_empty() && !text.contains('\n') && text.len() <= MESSAGE_BYTES_MAX;
+            let usable =
+                !text.is_empty() && !text.contains('\n') && text.len() <= MESSAGE_BYTES_MAX;
             usable.then_some(text)
         });
         let detail = message.unwrap_or_else(|| match self.message.as_str() {
@@ -320,7 +322,9 @@ fn parse(text: &str) -> Result<Expression, String> {
 fn evaluation_error(why: &ExecutionError, rule: &str) -> String {
     let text = match why {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        ExecutionError::IndexOutOfBounds(Cel::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::IndexOutOfBounds(Cel::Int(index)) => {
+            format!("index out of bounds: {index}")
+        }
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(_, Cel::UInt(_), _) => "unsigned integer overflow".to_owned(),
@@ -362,9 +366,7 @@ fn field_path(source: &str, node: &Value) -> String {
         let quoted = rest.strip_prefix("['").and_then(|rest| rest.split_once("']"));
         let (name, after) = match (quoted, rest.strip_prefix('.')) {
             (Some(found), _) => found,
-            (None, Some(rest)) => {
-                rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len()))
-            }
+            (None, Some(rest)) => rest.split_at(rest.find(['.', '[']).unwrap_or(rest.len())),
             (None, None) => return text,
         };
         let fields = node.and_then(|node| node.get("properties"));

@@ -96,9 +96,7 @@ fn string(text: &str, schema: &Schema) -> Cel {
     let converted = match schema.format.as_deref() {
         Some("date-time") => timestamp(text),
         Some("date") => timestamp(&format!("{text}T00:00:00Z")),
-        Some("duration") => {
-            kube_cel::cel::functions::duration(Arc::new(text.to_owned())).ok()
-        }
+        Some("duration") => kube_cel::cel::functions::duration(Arc::new(text.to_owned())).ok(),
         Some("byte") => {
             let decoded = base64::engine::general_purpose::STANDARD.decode(text).ok();
             decoded.map(|bytes| Cel::Bytes(Arc::new(bytes)))

@@ -17,7 +17,11 @@ impl Checks {
     /// Compiles `openAPIV3Schema`.
     #[must_use]
     pub fn compile(source: &Value) -> Self {
-        Self { source: source.clone(), values: Node::compile(source), rules: Rules::compile(source) }
+        Self {
+            source: source.clone(),
+            values: Node::compile(source),
+            rules: Rules::compile(source),
+        }
     }
 
     /// The schema as written in the CRD.

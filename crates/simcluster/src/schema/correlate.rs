@@ -14,7 +14,8 @@ pub(super) struct Old<'a> {
 impl Old<'_> {
     /// The old value of a field; `None` if there was none or nothing is known of it.
     pub(super) fn field(self, name: &str) -> Option<Self> {
-        let schema = self.schema.properties.get(name).or(self.schema.additional_properties.as_ref())?;
+        let schema =
+            self.schema.properties.get(name).or(self.schema.additional_properties.as_ref())?;
         Some(Self { value: self.value.as_object()?.get(name)?, schema })
     }
 

@@ -230,10 +230,10 @@ fn is_isbn10(text: &str) -> bool {
 }
 
 fn is_isbn13(text: &str) -> bool {
-    let values: Option<Vec<u32>> =
-        isbn_digits(text).iter().map(|char| char.to_digit(10)).collect();
+    let values: Option<Vec<u32>> = isbn_digits(text).iter().map(|char| char.to_digit(10)).collect();
     values.is_some_and(|values| {
-        let sum: u32 = [1, 3].iter().cycle().zip(&values).map(|(weight, value)| weight * value).sum();
+        let sum: u32 =
+            [1, 3].iter().cycle().zip(&values).map(|(weight, value)| weight * value).sum();
         values.len() == 13 && sum.is_multiple_of(10)
     })
 }
@@ -271,7 +271,8 @@ fn is_date_time(text: &str) -> bool {
     let Some((date, rest)) = lower.split_once('t') else { return false };
     let time = rest.split('t').next().unwrap_or_default();
     let Some(parts) = TIME.captures(time) else { return false };
-    let below = |group: usize, limit: &str| parts.get(group).is_some_and(|part| part.as_str() <= limit);
+    let below =
+        |group: usize, limit: &str| parts.get(group).is_some_and(|part| part.as_str() <= limit);
     is_date(date) && below(1, "23") && below(2, "59") && below(3, "59")
 }
 
@@ -327,9 +328,11 @@ pub(crate) fn go_regex(source: &str) -> Result<Regex, String> {
             }
             ']' if in_class => {
                 // The end of `[:alpha:]` is not the end of the class.
-                in_class = text.ends_with(':') && text.rfind("[:").is_some_and(|start| {
-                    text.get(start + 2..).is_some_and(|name| !name.contains(']') && name.len() > 1)
-                });
+                in_class = text.ends_with(':')
+                    && text.rfind("[:").is_some_and(|start| {
+                        text.get(start + 2..)
+                            .is_some_and(|name| !name.contains(']') && name.len() > 1)
+                    });
                 text.push(']');
             }
             char => text.push(char),

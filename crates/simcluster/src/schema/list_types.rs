@@ -16,7 +16,12 @@ pub(super) fn validate(object: &Value, schema: &Schema) -> Vec<FieldError> {
 fn walk(value: &Value, schema: &Schema, path: &Path<'_>, faults: &mut Vec<FieldError>) {
     match value {
         Value::Object(map) => {
+            let resource = path.is_root() || schema.embedded_resource;
             for (key, child) in map {
+                // Metadata has rules of its own.
+                if resource && key == "metadata" {
+                    continue;
+                }
                 if let Some(field) = schema.properties.get(key) {
                     walk(child, field, &path.field(key), faults);
                 } else if let Some(field) = &schema.additional_properties {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Checks, ListType, PatchStrategy, Schema, SchemaRef, Type};
+use crate::builtin::object_meta;
 
 /// Keywords that have a field of their own in [`Schema`].
 const STRUCTURE: [&str; 14] = [
@@ -37,11 +38,6 @@ impl Schema {
         root.checks = Some(Arc::new(Checks::compile(openapi_v3_schema)));
         Arc::new(root)
     }
-}
-
-/// The schema of `ObjectMeta`.
-fn object_meta() -> SchemaRef {
-    SchemaRef::from(Schema { kind: Some(Type::Object), preserve_unknown: true, ..Schema::default() })
 }
 
 fn scalar(kind: Type) -> SchemaRef {
@@ -89,6 +85,7 @@ pub(super) fn node(source: &Value) -> Schema {
         atomic_map: text("x-kubernetes-map-type") == Some("atomic"),
         patch: PatchStrategy::default(),
         rules: rest(source),
+        go: None,
         checks: None,
     }
 }

@@ -5,8 +5,8 @@
 
 use serde_json::Value;
 
+use super::Schema;
 use super::path::Path;
-use super::{Schema, SchemaRef};
 
 /// Fields of every object and embedded resource that pruning leaves alone.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -74,8 +74,7 @@ impl Pruner {
                     let path = path.index(index);
                     // Below a preserving list the items are preserved too, and what they declare is
                     // pruned.
-                    let known =
-                        self.known || item_schema.is_some_and(|node| node.preserve_unknown);
+                    let known = self.known || item_schema.is_some_and(|node| node.preserve_unknown);
                     Self { root: false, known }.prune(item, item_schema, &path, unknown);
                 }
             }
@@ -95,26 +94,34 @@ fn field<'a>(schema: &'a Schema, key: &str) -> Option<&'a Schema> {
 
 /// Drops explicit nulls of fields that are neither nullable nor have a default.
 pub fn prune_nulls(object: &mut Value, schema: &Schema) {
-    nulls(object, Some(schema));
+    nulls(object, Some(schema), true);
 }
 
-fn nulls(value: &mut Value, schema: Option<&Schema>) {
+/// `resource` says that the value has metadata, which is left alone.
+fn nulls(value: &mut Value, schema: Option<&Schema>, resource: bool) {
     match value {
         Value::Object(map) => map.retain(|key, child| {
+            if resource && key == "metadata" {
+                return true;
+            }
             let child_schema = schema.and_then(|node| field(node, key));
             let stray = child.is_null()
                 && child_schema.is_some_and(|node| !node.nullable && node.default.is_none());
             if !stray {
-                nulls(child, child_schema);
+                nulls(child, child_schema, is_resource(child_schema));
             }
             !stray
         }),
         Value::Array(items) => {
-            let item_schema = schema.and_then(|node| node.items.as_ref()).map(SchemaRef::get);
+            let item_schema = schema.and_then(|node| node.items.as_deref());
             for item in items {
-                nulls(item, item_schema.map(|node| &**node));
+                nulls(item, item_schema, is_resource(item_schema));
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+fn is_resource(schema: Option<&Schema>) -> bool {
+    schema.is_some_and(|node| node.embedded_resource)
 }

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
+use super::Schema;
 use super::correlate::Old;
 use super::list_types;
 use super::path::Path;
 use super::values::Place;
-use super::Schema;
 use crate::field::{FieldError, FieldErrorKind};
 
 /// What is validated and against what.
@@ -45,7 +45,8 @@ impl Validation<'_> {
     /// Faults of the status alone; their texts name paths below `status`.
     #[must_use]
     pub fn status_values(&self) -> Vec<FieldError> {
-        let node = self.schema.checks.as_ref().and_then(|checks| checks.values().property("status"));
+        let node =
+            self.schema.checks.as_ref().and_then(|checks| checks.values().property("status"));
         let (Some(node), Some(status)) = (node, self.object.get("status")) else {
             return Vec::new();
         };

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::{Number, Value};
 
+use super::Type;
 use super::correlate::Old;
 use super::formats::{Format, go_regex};
 use super::numbers::{go_float, whole};
 use super::parse::strings;
 use super::path::Path;
-use super::Type;
 use crate::field::FieldError;
 
 /// What the server says first when a number does not fit its type.
@@ -161,17 +161,18 @@ impl Node {
             multiple_of: float("multipleOf"),
             max_length: count("maxLength"),
             min_length: count("minLength"),
-            pattern: text("pattern").filter(|text| !text.is_empty()).map(|source| Pattern {
-                source: source.to_owned(),
-                regex: go_regex(source),
-            }),
+            pattern: text("pattern")
+                .filter(|text| !text.is_empty())
+                .map(|source| Pattern { source: source.to_owned(), regex: go_regex(source) }),
             max_items: count("maxItems"),
             min_items: count("minItems"),
             items: child("items"),
             max_properties: count("maxProperties"),
             min_properties: count("minProperties"),
             required: strings(source.get("required")),
-            properties: properties.map(|(name, node)| (name.clone(), Self::compile(node))).collect(),
+            properties: properties
+                .map(|(name, node)| (name.clone(), Self::compile(node)))
+                .collect(),
             additional: match source.get("additionalProperties") {
                 Some(Value::Bool(false)) => Additional::Forbidden,
                 Some(schema @ Value::Object(_)) => Additional::Schema(Self::boxed(schema)),
@@ -195,7 +196,12 @@ impl Node {
     }
 
     /// Validates a value; the faults of a value that is as it was are forgiven.
-    pub(super) fn validate(&self, value: &Value, place: Place<'_>, old: Option<Old<'_>>) -> Outcome {
+    pub(super) fn validate(
+        &self,
+        value: &Value,
+        place: Place<'_>,
+        old: Option<Old<'_>>,
+    ) -> Outcome {
         let mut outcome = self.branch(value, place, old);
         if !outcome.is_valid() && old.is_some_and(|old| old.equals(value)) {
             outcome.faults.clear();
@@ -320,7 +326,9 @@ impl Node {
                 let none = if valid == 0 { ". None validated" } else { "" };
                 let name = place.name();
                 outcome.add(
-                    place.composite(&format!("{name:?} must validate all the schemas (allOf){none}")),
+                    place.composite(&format!(
+                        "{name:?} must validate all the schemas (allOf){none}"
+                    )),
                 );
             }
         }
@@ -428,7 +436,8 @@ impl Node {
             "" => "(default format)".to_owned(),
             format => format!("with format {format}"),
         };
-        let text = format!("{what} value must be of type {} {with} in {}", kind.name(), place.name());
+        let text =
+            format!("{what} value must be of type {} {with} in {}", kind.name(), place.name());
         Some(place.composite(&text))
     }
 
@@ -499,7 +508,8 @@ impl Node {
     }
 
     fn check_enum(&self, value: &Value, place: Place<'_>, outcome: &mut Outcome) {
-        if self.allowed.is_empty() || self.allowed.iter().any(|allowed| converts_to(value, allowed)) {
+        if self.allowed.is_empty() || self.allowed.iter().any(|allowed| converts_to(value, allowed))
+        {
             return;
         }
         let supported: Vec<String> = self
@@ -572,13 +582,15 @@ fn is_json_integer(float: f64) -> bool {
 fn converts_to(value: &Value, allowed: &Value) -> bool {
     match (value, allowed) {
         (Value::Null, _) => false,
-        (Value::Number(value), Value::Number(allowed)) => match (value.as_i64(), allowed.as_i64()) {
-            (Some(value), Some(allowed)) => value == allowed,
-            (None, Some(allowed)) => {
-                value.as_f64().and_then(|value| whole(value.trunc())) == Some(allowed)
+        (Value::Number(value), Value::Number(allowed)) => {
+            match (value.as_i64(), allowed.as_i64()) {
+                (Some(value), Some(allowed)) => value == allowed,
+                (None, Some(allowed)) => {
+                    value.as_f64().and_then(|value| whole(value.trunc())) == Some(allowed)
+                }
+                (_, None) => value.as_f64() == allowed.as_f64(),
             }
-            (_, None) => value.as_f64() == allowed.as_f64(),
-        },
+        }
         (value, allowed) => value == allowed,
     }
 }
