@@ -1,0 +1,11 @@
+//! The controller of `SimpleApp`. `validate`, `children`, `plan` and `status` are pure; `reconcile`
+//! and `controller` talk to the API server.
+
+pub mod children;
+pub mod controller;
+pub mod observed;
+pub mod plan;
+pub mod pods;
+pub mod reconcile;
+pub mod status;
+pub mod validate;
