@@ -170,7 +170,7 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     ) -> Vec<FieldError>;
 
     /// Fills what a change needs from the cluster (a clusterIP of a Service that becomes one with an
-    /// address), after `prepare_for_update` and validation.
+    /// address). Called before `prepare_for_update`, which may keep what was allocated.
     fn allocate_for_update(
         &self,
         _resource: &Resource,

@@ -60,6 +60,19 @@ impl Quantity {
         Ok(Self { nanos: if negative { -nanos } else { nanos }, format })
     }
 
+    /// The amount in billionths.
+    pub(crate) fn nanos(self) -> i128 {
+        self.nanos
+    }
+
+    /// The amount without anything finer than a thousandth, rounded away from zero.
+    pub(crate) fn rounded_up_to_milli(self) -> Self {
+        let milli = NANOS / 1000;
+        let rest = self.nanos % milli;
+        let up = if rest == 0 { 0 } else { rest.signum() * milli };
+        Self { nanos: self.nanos - rest + up, format: self.format }
+    }
+
     /// The canonical form, as the server prints it.
     pub(crate) fn canonical(self) -> String {
         if self.nanos == 0 {
@@ -149,7 +162,62 @@ fn interpret(suffix: &str) -> Option<(u8, i32, Format)> {
     }
 }
 
-/// The canonical form of an amount that a client wrote; `Err` is the server's text.
+/// The form in which the server prints an amount that a client wrote: as written if no smaller or
+/// bigger suffix would do, however odd the digits (`010`, `+5`), else the canonical form. `Err` is the
+/// server's text.
 pub(crate) fn normalise(text: &str) -> Result<String, &'static str> {
-    Ok(Quantity::parse(text)?.canonical())
+    let amount = Quantity::parse(text)?;
+    let text = text.trim();
+    if amount.nanos == 0 {
+        return Ok("0".to_owned());
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text).trim_start_matches('0');
+    let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(unsigned.len());
+    let (number, suffix) = unsigned.split_at(end);
+    let fraction = number.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    let places = i32::try_from(fraction.len()).unwrap_or(i32::MAX);
+    let Some((_, exponent, format)) = interpret(suffix) else { return Ok(amount.canonical()) };
+    let as_written = match format {
+        Format::Binary => {
+            let value: i128 = digits.parse().unwrap_or_default();
+            fraction.is_empty() && exponent % 10 == 0 && value & 7 != 0 && digits.len() < 12
+        }
+        Format::Decimal | Format::Exponent => {
+            let scale = exponent.saturating_sub(places);
+            let fits = scale >= -9 && digits.len() < 18;
+            fits && scale % 3 == 0 && !digits.ends_with("000") && !digits.starts_with('0')
+        }
+    };
+    Ok(if as_written { text.to_owned() } else { amount.canonical() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forms() {
+        for (given, printed) in [
+            ("0", "0"),
+            ("0.5", "500m"),
+            ("1000m", "1"),
+            ("1500m", "1500m"),
+            ("1.5Gi", "1536Mi"),
+            ("1024Mi", "1Gi"),
+            ("0.1Gi", "107374182400m"),
+            ("100k", "100k"),
+            ("1000k", "1M"),
+            ("2e3", "2e3"),
+            ("20e2", "2e3"),
+            ("010", "010"),
+            ("-1", "-1"),
+            ("0.0000000001", "1n"),
+        ] {
+            assert_eq!(normalise(given).as_deref(), Ok(printed), "{given}");
+        }
+        assert_eq!(normalise("x"), Err(FORMAT_WRONG));
+        assert_eq!(normalise("1x"), Err(FORMAT_WRONG));
+        assert_eq!(normalise("1kk"), Err(SUFFIX));
+    }
 }

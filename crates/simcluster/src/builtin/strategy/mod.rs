@@ -1,6 +1,14 @@
 //! The rules of the built-in kinds: one `Strategy` that reads a table of each kind's facts.
 
+mod defaults;
+mod event;
+mod labels;
+mod pod;
 mod rules;
+mod service;
+mod service_validation;
+mod small;
+mod value;
 
 use std::sync::Arc;
 
@@ -55,7 +63,7 @@ impl Strategy for BuiltIn {
     }
 
     fn default(&self, resource: &Resource, object: &mut Value) {
-        (self.rules.default)(resource, object);
+        defaults::fill(resource, object);
     }
 
     fn prepare_for_create(
@@ -64,10 +72,12 @@ impl Strategy for BuiltIn {
         object: &mut Value,
         around: &mut Surroundings<'_>,
     ) -> Result<(), ApiError> {
-        if self.rules.status_subresource {
+        if self.rules.status_subresource && !self.rules.keeps_status_on_create {
             reset_status(resource, object);
         }
-        (self.rules.prepare_for_create)(resource, object, around)
+        (self.rules.allocate_for_create)(resource, object, around)?;
+        (self.rules.prepare_for_create)(object);
+        Ok(())
     }
 
     fn validate_create(&self, _resource: &Resource, object: &Value) -> Vec<FieldError> {
@@ -107,7 +117,7 @@ impl Strategy for BuiltIn {
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
         let differs = |path: &str| at_path(object, path) != at_path(old, path);
         match self.rules.generation {
-            Generation::None => false,
+            Generation::None | Generation::Constant => false,
             Generation::Spec => differs("spec"),
             Generation::SpecOrAnnotations => differs("spec") || differs("metadata.annotations"),
             Generation::AllButMetadata => {
@@ -142,7 +152,7 @@ impl Strategy for BuiltIn {
     }
 
     fn grace_period_seconds(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
-        (self.rules.grace_period_seconds)(object, asked)
+        self.rules.grace_period_seconds.map(|period| period(object, asked))
     }
 
     fn has_field_labels(&self) -> bool {
@@ -177,12 +187,7 @@ impl Strategy for BuiltIn {
     }
 
     fn field_label(&self, _resource: &Resource, object: &Value, label: &str) -> Option<String> {
-        let (_, path) = self.rules.field_labels.iter().find(|(name, _)| *name == label)?;
-        Some(match at_path(object, path) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => String::new(),
-            Some(other) => other.to_string(),
-        })
+        labels::value(self.rules.field_labels, object, label)
     }
 }
 

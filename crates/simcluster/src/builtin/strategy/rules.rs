@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::labels::{self, Labels};
+use super::{event, pod, service, small};
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
@@ -12,6 +14,8 @@ use crate::resource::{Resource, Surroundings};
 pub(super) enum Generation {
     /// The kind does not count it.
     None,
+    /// Always 1.
+    Constant,
     /// With the spec.
     Spec,
     /// With the spec or the annotations.
@@ -23,9 +27,11 @@ pub(super) enum Generation {
 /// The facts of one kind. Functions that a kind does not need do nothing.
 #[derive(Debug)]
 pub(super) struct Rules {
-    pub(super) default: fn(&Resource, &mut Value),
-    pub(super) prepare_for_create:
+    /// What a new object gets from the cluster, or why it cannot have it.
+    pub(super) allocate_for_create:
         fn(&Resource, &mut Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
+    /// What else a new object gets, after that.
+    pub(super) prepare_for_create: fn(&mut Value),
     pub(super) prepare_for_update: fn(&Resource, &str, &mut Value, &Value),
     pub(super) validate: fn(&Value) -> Vec<FieldError>,
     pub(super) validate_update: fn(&Value, &Value) -> Vec<FieldError>,
@@ -34,7 +40,8 @@ pub(super) struct Rules {
         fn(&Resource, &mut Value, &Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
     pub(super) name_faults: fn(&str) -> Vec<String>,
     pub(super) may_be_removed: fn(&Value) -> bool,
-    pub(super) grace_period_seconds: fn(&Value, Option<i64>) -> Option<i64>,
+    /// The period of a DELETE, for kinds that end gracefully.
+    pub(super) grace_period_seconds: Option<fn(&Value, Option<i64>) -> i64>,
     pub(super) encode_stored: fn(&Resource, Value) -> Value,
     pub(super) decode_stored: fn(&Resource, Value) -> Value,
     pub(super) generation: Generation,
@@ -44,16 +51,18 @@ pub(super) struct Rules {
     pub(super) allow_create_on_update: bool,
     pub(super) returns_deleted_object: bool,
     pub(super) orphans_by_default: bool,
-    /// Field labels beside name and namespace, and where their values stand.
-    pub(super) field_labels: &'static [(&'static str, &'static str)],
+    /// Whether a client may give the status when it creates an object.
+    pub(super) keeps_status_on_create: bool,
+    /// Field labels beside name and namespace.
+    pub(super) field_labels: Labels,
 }
 
 impl Rules {
     /// What most kinds have in common.
     fn plain() -> Self {
         Self {
-            default: |_, _| {},
-            prepare_for_create: |_, _, _| Ok(()),
+            allocate_for_create: |_, _, _| Ok(()),
+            prepare_for_create: |_| {},
             prepare_for_update: |_, _, _, _| {},
             validate: |_| Vec::new(),
             validate_update: |_, _| Vec::new(),
@@ -61,7 +70,7 @@ impl Rules {
             allocate_for_update: |_, _, _, _| Ok(()),
             name_faults: names::dns1123_subdomain,
             may_be_removed: |_| true,
-            grace_period_seconds: |_, _| None,
+            grace_period_seconds: None,
             encode_stored: |_, object| object,
             decode_stored: |_, object| object,
             generation: Generation::None,
@@ -70,6 +79,7 @@ impl Rules {
             allow_create_on_update: false,
             returns_deleted_object: false,
             orphans_by_default: false,
+            keeps_status_on_create: false,
             field_labels: &[],
         }
     }
@@ -77,50 +87,126 @@ impl Rules {
 
 /// The facts of a kind.
 pub(super) fn of(group: &str, plural: &str) -> Rules {
-    let plain = Rules::plain();
-    let workload =
-        || Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
-    match (group, plural) {
-        ("apps", "deployments") => {
-            Rules { generation: Generation::SpecOrAnnotations, status_subresource: true, ..plain }
+    match group {
+        "" => core(plural),
+        "apps" | "batch" => workload(plural),
+        "networking.k8s.io" | "policy" | "autoscaling" => {
+            let status_subresource = !matches!(plural, "networkpolicies" | "ingressclasses");
+            let allow_unconditional_update = group != "policy";
+            let generation = Generation::Spec;
+            Rules { generation, status_subresource, allow_unconditional_update, ..Rules::plain() }
         }
-        ("", "pods") => Rules { returns_deleted_object: true, ..workload() },
-        ("apps" | "policy" | "autoscaling", _)
-        | ("batch", "jobs")
-        | ("networking.k8s.io", "ingresses") => workload(),
-        ("networking.k8s.io", _) => Rules { generation: Generation::Spec, ..plain },
-        ("", "namespaces") => Rules {
-            status_subresource: true,
-            returns_deleted_object: true,
-            name_faults: names::dns1123_label,
-            ..plain
+        "rbac.authorization.k8s.io" => Rules {
+            name_faults: names::path_segment,
+            allow_create_on_update: true,
+            ..Rules::plain()
         },
-        ("", "services") => Rules {
-            status_subresource: true,
-            returns_deleted_object: true,
-            name_faults: names::dns1035_label,
-            ..plain
-        },
-        ("", "resourcequotas") => {
-            Rules { status_subresource: true, returns_deleted_object: true, ..plain }
-        }
-        ("rbac.authorization.k8s.io", _) => Rules { name_faults: names::path_segment, ..plain },
-        ("", "nodes") => Rules { status_subresource: true, ..plain },
-        ("", "serviceaccounts") => Rules { returns_deleted_object: true, ..plain },
-        ("apiextensions.k8s.io", _) => Rules {
+        "events.k8s.io" => Rules { field_labels: labels::NEW_EVENT, ..event() },
+        "apiextensions.k8s.io" => Rules {
             generation: Generation::Spec,
             status_subresource: true,
             allow_unconditional_update: false,
-            ..plain
+            ..Rules::plain()
         },
-        ("coordination.k8s.io", _) => {
-            Rules { allow_unconditional_update: false, allow_create_on_update: true, ..plain }
-        }
-        ("admissionregistration.k8s.io" | "discovery.k8s.io", _) => Rules {
+        "coordination.k8s.io" => Rules {
+            allow_unconditional_update: false,
+            allow_create_on_update: true,
+            ..Rules::plain()
+        },
+        "discovery.k8s.io" => Rules { generation: Generation::AllButMetadata, ..Rules::plain() },
+        "scheduling.k8s.io" => Rules { generation: Generation::Constant, ..Rules::plain() },
+        "admissionregistration.k8s.io" => Rules {
             generation: Generation::AllButMetadata,
             allow_unconditional_update: false,
+            allocate_for_create: small::create_webhooks,
+            allocate_for_update: small::update_webhooks,
+            ..Rules::plain()
+        },
+        _ => Rules::plain(),
+    }
+}
+
+fn core(plural: &str) -> Rules {
+    let plain = Rules::plain();
+    match plural {
+        "pods" => Rules {
+            generation: Generation::Spec,
+            status_subresource: true,
+            returns_deleted_object: true,
+            allocate_for_create: pod::allocate_for_create,
+            prepare_for_update: pod::prepare_for_update,
+            grace_period_seconds: Some(pod::grace_period_seconds),
+            field_labels: labels::POD,
             ..plain
         },
+        "services" => Rules {
+            status_subresource: true,
+            returns_deleted_object: true,
+            allow_create_on_update: true,
+            // A label that starts with a digit is accepted, too, since 1.37.
+            name_faults: names::dns1123_label,
+            allocate_for_create: service::allocate_for_create,
+            prepare_for_update: service::prepare_for_update,
+            allocate_for_update: service::allocate_for_update,
+            field_labels: labels::SERVICE,
+            ..plain
+        },
+        "namespaces" => Rules {
+            status_subresource: true,
+            returns_deleted_object: true,
+            name_faults: names::dns1123_label,
+            prepare_for_create: small::create_namespace,
+            prepare_for_update: small::update_namespace,
+            may_be_removed: small::may_namespace_be_removed,
+            field_labels: labels::NAMESPACE,
+            ..plain
+        },
+        "serviceaccounts" => Rules {
+            returns_deleted_object: true,
+            prepare_for_create: small::create_service_account,
+            prepare_for_update: small::update_service_account,
+            ..plain
+        },
+        "nodes" => Rules {
+            status_subresource: true,
+            keeps_status_on_create: true,
+            prepare_for_create: small::create_node,
+            field_labels: labels::NODE,
+            ..plain
+        },
+        "resourcequotas" => {
+            Rules { status_subresource: true, returns_deleted_object: true, ..plain }
+        }
+        "secrets" => Rules { field_labels: labels::SECRET, ..plain },
+        "events" => event(),
+        "endpoints" | "limitranges" => Rules { allow_create_on_update: true, ..plain },
         _ => plain,
+    }
+}
+
+fn event() -> Rules {
+    Rules {
+        allow_create_on_update: true,
+        encode_stored: event::encode_stored,
+        decode_stored: event::decode_stored,
+        field_labels: labels::EVENT,
+        ..Rules::plain()
+    }
+}
+
+fn workload(plural: &str) -> Rules {
+    let base = Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
+    match plural {
+        // Annotations are copied to the ReplicaSets, so a change of them is work to do, too.
+        "deployments" => Rules { generation: Generation::SpecOrAnnotations, ..base },
+        // Pods are named after the set, and their names are labels.
+        "statefulsets" => Rules { name_faults: names::dns1123_label, ..base },
+        "jobs" => Rules {
+            orphans_by_default: true,
+            prepare_for_create: small::create_job,
+            field_labels: labels::JOB,
+            ..base
+        },
+        _ => base,
     }
 }

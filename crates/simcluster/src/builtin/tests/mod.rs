@@ -2,6 +2,8 @@ use serde_json::json;
 
 use super::*;
 
+mod answers;
+
 #[test]
 fn every_resource_has_a_schema() {
     for resource in resources() {

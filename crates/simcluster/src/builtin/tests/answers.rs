@@ -1,0 +1,154 @@
+//! What a real API server made of the objects in `answers.json` (hack/builtin-schemas/ask.py), against
+//! what the strategies make of them.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
+
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::builtin;
+use crate::error::{ApiError, Names};
+use crate::field::FieldError;
+use crate::object;
+use crate::resource::{Resource, Surroundings};
+
+const NAMESPACE: &str = "ask";
+
+#[test]
+fn answers_are_those_of_a_real_server() {
+    let questions: Vec<Value> = serde_json::from_str(include_str!("answers.json")).unwrap();
+    let mut wrong = Vec::new();
+    for (number, question) in questions.iter().enumerate() {
+        let place = question["in"].as_str().unwrap();
+        let got = ask(&resource(place), question).unwrap_or_else(|error| refusal(&error));
+        let (expected, got) = (normal(&question["answer"]), normal(&got));
+        if expected != got {
+            let asked = question.get("text").unwrap_or(&question["body"]);
+            wrong.push(format!(
+                "{number} {place}\n  asked    {asked}\n  expected {expected}\n  got      {got}"
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{}",
+        wrong.len(),
+        questions.len(),
+        wrong.join("\n")
+    );
+}
+
+fn resource(place: &str) -> Arc<Resource> {
+    let (version, plural) = place.rsplit_once('/').unwrap();
+    let all = builtin::resources();
+    all.into_iter().find(|one| one.plural == plural && one.api_version() == version).unwrap()
+}
+
+fn ask(resource: &Arc<Resource>, question: &Value) -> Result<Value, ApiError> {
+    let parsed =
+        question.get("text").map(|text| serde_json::from_str(text.as_str().unwrap()).unwrap());
+    let body = parsed.unwrap_or_else(|| question["body"].clone());
+    let Some(old) = question.get("old") else { return create(resource, body) };
+    let old = create(resource, old.clone()).unwrap();
+    let sub = question.get("sub").and_then(Value::as_str).unwrap_or_default();
+    update(resource, sub, body, &old)
+}
+
+fn decode(resource: &Resource, body: Value) -> Result<Value, ApiError> {
+    let mut object = resource.strategy.decode(resource, body)?.object;
+    resource.strategy.default(resource, &mut object);
+    if resource.namespaced {
+        object::metadata_mut(&mut object).insert("namespace".to_owned(), json!(NAMESPACE));
+    }
+    Ok(object)
+}
+
+fn create(resource: &Arc<Resource>, body: Value) -> Result<Value, ApiError> {
+    let mut object = decode(resource, body)?;
+    object::metadata_mut(&mut object).insert("uid".to_owned(), json!("<uid>"));
+    let strategy = &resource.strategy;
+    surrounded(|around| strategy.prepare_for_create(resource, &mut object, around))?;
+    let texts = strategy.name_faults(object::name(&object), false);
+    let name = json!(object::name(&object));
+    let mut faults: Vec<FieldError> =
+        texts.iter().map(|text| FieldError::invalid("metadata.name", &name, text)).collect();
+    faults.extend(strategy.validate_create(resource, &object));
+    checked(resource, object, &faults)
+}
+
+fn update(
+    resource: &Arc<Resource>,
+    sub: &str,
+    body: Value,
+    old: &Value,
+) -> Result<Value, ApiError> {
+    let mut object = decode(resource, body)?;
+    object::metadata_mut(&mut object).insert("uid".to_owned(), json!("<uid>"));
+    let strategy = &resource.strategy;
+    surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
+    strategy.prepare_for_update(resource, sub, &mut object, old);
+    let faults = strategy.validate_update(resource, sub, &object, old);
+    checked(resource, object, &faults)
+}
+
+fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
+    let account = json!({"metadata": {"name": "default", "namespace": NAMESPACE}});
+    let taken = json!({
+        "metadata": {"name": "kubernetes", "namespace": "default", "uid": "k"},
+        "spec": {"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"]},
+    });
+    let stored = move |key: &str| match key {
+        "/serviceaccounts" => vec![Arc::new(account.clone())],
+        "/services" => vec![Arc::new(taken.clone())],
+        _ => Vec::new(),
+    };
+    let mut random = || 7;
+    let now = Timestamp::UNIX_EPOCH;
+    run(&mut Surroundings { now, random: &mut random, stored: &stored })
+}
+
+fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {
+    if faults.is_empty() {
+        return Ok(object);
+    }
+    let mut names = resource.names();
+    if resource.plural == "events" {
+        names = Names { group: "", ..names };
+    }
+    Err(ApiError::invalid(names, object::name(&object), faults))
+}
+
+fn refusal(error: &ApiError) -> Value {
+    let status = error.to_status();
+    let mut out = json!({"code": status["code"], "message": status["message"]});
+    if let Some(causes) = status.pointer("/details/causes") {
+        object::put(&mut out, "causes", causes.clone());
+    }
+    out
+}
+
+/// Without what the server picks at random.
+fn normal(answer: &Value) -> Value {
+    let mut answer = answer.clone();
+    if let Some(metadata) = answer.get_mut("metadata") {
+        let metadata = object::as_map(metadata);
+        metadata.remove("uid");
+        metadata.remove("generation");
+    }
+    let mut text = answer.to_string();
+    for (pattern, with) in PATTERNS.iter() {
+        text = pattern.replace_all(&text, *with).into_owned();
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
+static PATTERNS: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
+    [
+        (r"kube-api-access-\w{5}", "kube-api-access-x"),
+        (r"10\.0\.0\.\d+", "10.0.0.x"),
+        (r#""(nodePort|healthCheckNodePort)":3\d{4}"#, r#""$1":30000"#),
+    ]
+    .map(|(pattern, with)| (Regex::new(pattern).unwrap(), with))
+});
