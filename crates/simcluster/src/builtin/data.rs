@@ -205,6 +205,7 @@ fn patch_strategy(node: &Value) -> PatchStrategy {
     PatchStrategy {
         merge: strategies.split(',').any(|one| one == "merge"),
         retain_keys: strategies.split(',').any(|one| one == "retainKeys"),
+        replace: strategies.split(',').any(|one| one == "replace"),
         merge_key: node.get("x-kubernetes-patch-merge-key").map(text_of),
     }
 }

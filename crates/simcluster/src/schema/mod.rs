@@ -203,6 +203,8 @@ pub struct PatchStrategy {
     pub merge: bool,
     /// Unnamed keys of the map are dropped (`retainKeys`).
     pub retain_keys: bool,
+    /// Maps are replaced instead of merged.
+    pub replace: bool,
     /// The key that identifies items.
     pub merge_key: Option<String>,
 }

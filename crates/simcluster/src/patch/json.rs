@@ -1,0 +1,215 @@
+//! JSON patch (RFC 6902), as the server's library does it. It differs from the RFC: a missing member
+//! counts as null (`test` of null passes, `replace` adds, `copy` copies null), indexes may be
+//! negative, and what stands before the first slash of a path is ignored.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::PatchError;
+use crate::golang;
+
+const OPERATIONS_MAX: usize = 10_000;
+
+/// The document after all operations of the patch.
+pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> {
+    let operations = decode(patch)?;
+    let mut document = document.clone();
+    for operation in &operations {
+        operation.apply(&mut document).map_err(PatchError::Rejected)?;
+    }
+    Ok(document)
+}
+
+struct Operation<'a>(Cow<'a, Map<String, Value>>);
+
+fn decode(patch: &Value) -> Result<Vec<Operation<'_>>, PatchError> {
+    let malformed = |value: &Value, target: &str| {
+        PatchError::Malformed(format!(
+            "error decoding patch: json: cannot unmarshal {} into Go {target}",
+            golang::json_type_name(value)
+        ))
+    };
+    let items = match patch {
+        Value::Array(items) => items.as_slice(),
+        Value::Null => &[],
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            return Err(malformed(patch, "value of type []handlers.jsonPatchOp"));
+        }
+    };
+    let mut operations = Vec::with_capacity(items.len());
+    for item in items {
+        let fields = match item {
+            Value::Object(fields) => Cow::Borrowed(fields),
+            Value::Null => Cow::Owned(Map::new()),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                return Err(malformed(item, "value of type handlers.jsonPatchOp"));
+            }
+        };
+        for name in ["op", "path", "from"] {
+            if let Some(value) = fields.get(name).filter(|it| !it.is_string() && !it.is_null()) {
+                let target = format!("struct field jsonPatchOp.{name} of type string");
+                return Err(malformed(value, &target));
+            }
+        }
+        operations.push(Operation(fields));
+    }
+    if operations.len() > OPERATIONS_MAX {
+        let count = operations.len();
+        return Err(PatchError::TooManyOperations { count, max: OPERATIONS_MAX });
+    }
+    Ok(operations)
+}
+
+impl Operation<'_> {
+    fn text(&self, name: &str) -> Result<&str, String> {
+        self.0
+            .get(name)
+            .and_then(Value::as_str)
+            .ok_or_else(|| format!("operation missing {name} field: missing value"))
+    }
+
+    fn value(&self) -> Value {
+        self.0.get("value").cloned().unwrap_or(Value::Null)
+    }
+
+    fn apply(&self, document: &mut Value) -> Result<(), String> {
+        match self.text("op").unwrap_or("unknown") {
+            "add" => add(document, self.text("path")?, self.value()),
+            "remove" => remove(document, self.text("path")?).map(drop),
+            "replace" => replace(document, self.text("path")?, self.value()),
+            "move" => {
+                let value = remove(document, self.text("from")?)?;
+                add(document, self.text("path")?, value)
+            }
+            "test" => self.test(document),
+            "copy" => {
+                let (container, key) = find(document, self.text("from")?)?;
+                let value = get(container, &key)?.clone();
+                add(document, self.text("path")?, value)
+            }
+            other => Err(format!("Unexpected kind: {other}")),
+        }
+    }
+
+    fn test(&self, document: &mut Value) -> Result<(), String> {
+        let path = self.text("path")?;
+        let expected = self.value();
+        let found = if path.is_empty() {
+            &*document
+        } else {
+            let (container, key) = find(document, path)?;
+            get(container, &key)?
+        };
+        if *found == expected {
+            Ok(())
+        } else {
+            Err(format!("testing value {path} failed: test failed"))
+        }
+    }
+}
+
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    match find(document, path)? {
+        (Value::Object(map), key) => {
+            map.insert(key, value);
+        }
+        (Value::Array(items), key) if key == "-" => items.push(value),
+        (Value::Array(items), key) => {
+            let index = index(&key, items.len() + 1)?;
+            items.insert(index, value);
+        }
+        _ => return Err(missing(path)),
+    }
+    Ok(())
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
+    match find(document, path)? {
+        (Value::Object(map), key) => {
+            map.remove(&key).ok_or_else(|| format!("Unable to remove nonexistent key: {key}"))
+        }
+        (Value::Array(items), key) => {
+            let index = index(&key, items.len())?;
+            Ok(items.remove(index))
+        }
+        _ => Err(missing(path)),
+    }
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err("replace operation value must be object or array".to_owned());
+        }
+        *document = value;
+        return Ok(());
+    }
+    match find(document, path)? {
+        (Value::Object(map), key) => {
+            map.insert(key, value);
+        }
+        (Value::Array(items), key) => {
+            let index = index(&key, items.len())?;
+            if let Some(item) = items.get_mut(index) {
+                *item = value;
+            }
+        }
+        _ => return Err(missing(path)),
+    }
+    Ok(())
+}
+
+/// The container that a path ends in, and the key in it.
+fn find<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
+    let mut steps = path.split('/').skip(1).map(unescape);
+    let mut key = steps.next().ok_or_else(|| missing(path))?;
+    let mut container = document;
+    for next in steps {
+        container = match container {
+            Value::Object(map) => map.get_mut(&key),
+            Value::Array(items) => {
+                let index = index(&key, items.len()).map_err(|_| missing(path))?;
+                items.get_mut(index)
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
+        .filter(|value| value.is_object() || value.is_array())
+        .ok_or_else(|| missing(path))?;
+        key = next;
+    }
+    Ok((container, key))
+}
+
+/// The value of a key; null for a member that is not there.
+fn get<'a>(container: &'a Value, key: &str) -> Result<&'a Value, String> {
+    match container {
+        Value::Object(map) => Ok(map.get(key).unwrap_or(&Value::Null)),
+        Value::Array(items) => {
+            let index = index(key, items.len())?;
+            items.get(index).ok_or_else(|| format!("Unable to access invalid index: {key}"))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            Err(format!("doc is missing key: {key}"))
+        }
+    }
+}
+
+/// An index below `length`; negative ones count from the end.
+fn index(key: &str, length: usize) -> Result<usize, String> {
+    let number: i64 =
+        key.parse().map_err(|_| format!("value was not a proper array index: '{key}'"))?;
+    let distance = usize::try_from(number.unsigned_abs()).unwrap_or(usize::MAX);
+    let index = if number < 0 { length.checked_sub(distance) } else { Some(distance) };
+    index.filter(|index| *index < length).ok_or_else(|| {
+        format!("Unable to access invalid index: {number}: invalid index referenced")
+    })
+}
+
+fn missing(path: &str) -> String {
+    format!("operation does not apply: doc is missing path: \"{path}\": missing value")
+}
+
+fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
