@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::definition_faults::{Approval, approval_state};
 use super::{list, text, texts};
 use crate::clock::format_seconds;
 use crate::object::{self, at_path, child, put};
@@ -216,6 +217,25 @@ pub fn established(crd: &Value, now: Timestamp) -> Option<Value> {
         Outcome::new("Established", true, "InitialNamesAccepted", message)
     };
     if condition(crd, "Established").is_some_and(|old| outcome.equals(old)) {
+        return None;
+    }
+    let mut status = crd.get("status").cloned().unwrap_or_else(|| json!({}));
+    outcome.set(&mut status, now);
+    Some(status)
+}
+
+/// Tells whether the definition of a protected group (`*.k8s.io`) is approved.
+#[must_use]
+pub fn approval(crd: &Value, now: Timestamp) -> Option<Value> {
+    let (state, _, message) = approval_state(crd)?;
+    let (good, reason) = match state {
+        Approval::Given => (true, "ApprovedAnnotation"),
+        Approval::Bypassed => (false, "UnapprovedAnnotation"),
+        Approval::Invalid => (false, "InvalidAnnotation"),
+        Approval::Missing => (false, "MissingAnnotation"),
+    };
+    let outcome = Outcome::new("KubernetesAPIApprovalPolicyConformant", good, reason, &message);
+    if condition(crd, outcome.kind).is_some_and(|old| outcome.equals(old)) {
         return None;
     }
     let mut status = crd.get("status").cloned().unwrap_or_else(|| json!({}));

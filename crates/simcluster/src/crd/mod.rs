@@ -4,8 +4,15 @@
 mod bundle;
 mod conditions;
 mod custom;
+mod default_faults;
+mod definition;
+mod definition_faults;
 mod embedded;
+mod go_form;
 mod metadata;
+mod schema_faults;
+mod selectable;
+mod structural;
 mod versions;
 
 use std::collections::BTreeMap;
@@ -18,10 +25,11 @@ use crate::resource::{Resource, ScalePaths};
 use crate::schema::Schema;
 
 pub use conditions::{
-    FINALIZER, Termination, established, is_established, is_terminating, naming_conditions,
-    terminating,
+    FINALIZER, Termination, approval, established, is_established, is_terminating,
+    naming_conditions, terminating,
 };
 pub use custom::CustomStrategy;
+pub use definition::DefinitionStrategy;
 pub use versions::compare_kube_aware;
 
 /// Main verbs of a custom resource, in discovery order.

@@ -313,6 +313,35 @@ impl Rule {
     }
 }
 
+/// What the compilation of a rule shows.
+#[derive(Debug, Default)]
+pub(crate) struct RuleCheck {
+    /// Why the rule cannot be used.
+    pub(crate) rule_error: Option<String>,
+    /// Why its `messageExpression` cannot be used.
+    pub(crate) message_error: Option<String>,
+    /// Whether it compares with the old value.
+    pub(crate) uses_old_self: bool,
+}
+
+/// Compiles a rule of a schema node (`source`) for its faults.
+pub(crate) fn check_rule(rule: &Value, source: &Value, root: bool) -> RuleCheck {
+    let _ = (source, root);
+    let text = |key: &str| rule.get(key).and_then(Value::as_str).unwrap_or_default().trim();
+    let failed = |why: String| format!("compilation failed: {why}");
+    let program = parse(text("rule"));
+    let message = Some(text("messageExpression")).filter(|text| !text.is_empty());
+    RuleCheck {
+        uses_old_self: program
+            .as_ref()
+            .is_ok_and(|program| program.references().has_variable("oldSelf")),
+        rule_error: program.err().map(failed),
+        message_error: message
+            .and_then(|text| parse(text).err())
+            .map(|why| format!("messageExpression compilation failed: {why}")),
+    }
+}
+
 /// Parses an expression; optional syntax (`a.?b`) is on, as on the server.
 fn parse(text: &str) -> Result<Expression, String> {
     Parser::new().enable_optional_syntax(true).parse(text).map_err(|why| why.to_string())

@@ -24,10 +24,13 @@ mod prune;
 mod validate;
 mod values;
 
+pub(crate) use cel::check_rule;
 pub use checks::Checks;
 pub use defaults::fill_defaults;
+pub(crate) use formats::go_regex;
 pub(crate) use path::Path;
 pub use prune::{prune, prune_nulls, prune_unknown};
+pub(crate) use validate::default_value_faults;
 pub use validate::{Validation, blocking_fault, validate};
 
 /// A node of a structural schema.

@@ -38,6 +38,18 @@ impl Schema {
         root.checks = Some(Arc::new(Checks::compile(openapi_v3_schema)));
         Arc::new(root)
     }
+
+    /// Reads the schema of a field: nothing is added and nothing compiled.
+    pub(crate) fn parse_field(source: &Value) -> Self {
+        node(source)
+    }
+
+    /// The schema of an object with one field.
+    pub(crate) fn holding(name: &str, field: &Self) -> Self {
+        let mut holder = Self { kind: Some(Type::Object), ..Self::default() };
+        holder.properties.insert(name.to_owned(), SchemaRef::from(field.clone()));
+        holder
+    }
 }
 
 fn scalar(kind: Type) -> SchemaRef {

@@ -3,10 +3,11 @@
 use serde_json::Value;
 
 use super::Schema;
+use super::cel::Rules;
 use super::correlate::Old;
 use super::list_types;
 use super::path::Path;
-use super::values::Place;
+use super::values::{Node, Place};
 use crate::field::{FieldError, FieldErrorKind};
 
 /// What is validated and against what.
@@ -98,4 +99,27 @@ pub fn blocking_fault(faults: &[FieldError]) -> Option<FieldError> {
     let detail = "some validation rules were not checked because the object was invalid; correct the \
                   existing errors to complete validation";
     blocks.then(|| FieldError::invalid("<nil>", &Value::Null, detail))
+}
+
+/// The faults of a default against the schema (`source`) of its field. `path` is that of the default.
+pub(crate) fn default_value_faults(
+    source: &Value,
+    default: &Value,
+    schema: &Schema,
+    path: &str,
+) -> Vec<FieldError> {
+    let place = Place { prefix: path, path: &Path::ROOT };
+    let faults = Node::compile(source).validate(default, place, None).faults;
+    let Some(rules) = Rules::compile(source).filter(|_| faults.is_empty()) else { return faults };
+    // The default must also be good as a value that is new.
+    let mut found = rules.validate(default, Some(default), schema).faults;
+    if found.is_empty() {
+        found = rules.validate(default, None, schema).faults;
+    }
+    let below = |field: &str| match field {
+        "<nil>" => path.to_owned(),
+        key if key.starts_with('[') => format!("{path}{key}"),
+        field => format!("{path}.{field}"),
+    };
+    found.into_iter().map(|fault| FieldError { field: below(&fault.field), ..fault }).collect()
 }
