@@ -1,6 +1,7 @@
 //! The record of every request, as an audit log keeps it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
@@ -43,36 +44,42 @@ const REQUESTS_MAX: usize = 1_000_000;
 
 /// A shared record; clones see the same requests.
 #[derive(Debug, Clone, Default)]
-pub struct Trace(Arc<Mutex<Vec<Request>>>);
+pub struct Trace(Arc<Mutex<Record>>);
+
+#[derive(Debug, Default)]
+struct Record {
+    kept: VecDeque<Request>,
+    /// How many older ones were dropped.
+    dropped: usize,
+}
 
 impl Trace {
-    /// Adds a request.
+    /// Adds a request; the oldest goes when there are too many.
     pub fn add(&self, request: Request) {
-        let mut list = self.lock();
-        if list.len() < REQUESTS_MAX {
-            list.push(request);
+        let mut record = self.lock();
+        record.kept.push_back(request);
+        if record.kept.len() > REQUESTS_MAX {
+            record.kept.pop_front();
+            record.dropped += 1;
         }
     }
 
     /// Requests so far; a position to look from later.
     #[must_use]
-    pub fn len(&self) -> usize {
-        self.lock().len()
+    pub fn position(&self) -> usize {
+        let record = self.lock();
+        record.dropped + record.kept.len()
     }
 
-    /// Whether nothing was asked yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The requests from a position on.
+    /// The requests from a position on, as far as they are kept.
     #[must_use]
     pub fn since(&self, position: usize) -> Vec<Request> {
-        self.lock().get(position..).map(<[Request]>::to_vec).unwrap_or_default()
+        let record = self.lock();
+        let skip = position.saturating_sub(record.dropped);
+        record.kept.iter().skip(skip).cloned().collect()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Request>> {
+    fn lock(&self) -> MutexGuard<'_, Record> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

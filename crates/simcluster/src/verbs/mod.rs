@@ -1,6 +1,18 @@
 //! What the server does with objects: create, get, list, watch, update, patch, delete,
 //! deletecollection. Knows nothing of HTTP beyond the parsed request.
 
+mod decode;
+mod delete;
+mod meta;
+mod objects;
+mod options;
+mod pods;
+mod read;
+mod scale;
+mod selectors;
+mod watch;
+mod write;
+
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -8,7 +20,130 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 
 use crate::auth::User;
+use crate::error::ApiError;
+use crate::object;
 use crate::resource::Resource;
+use crate::server::ApiServer;
+
+pub(crate) use write::namespace_terminating;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Read one object.
+    Get,
+    /// Read a collection.
+    List,
+    /// Follow a collection.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE of one object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb as RBAC and audit logs name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+impl ApiServer {
+    /// Does what a parsed and authorised request asks for.
+    pub async fn call(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
+        if let Some(text) = &call.resource.deprecation_warning {
+            call.warnings.add(text);
+        }
+        match call.subresource.as_str() {
+            "" => self.call_main(verb, call).await,
+            "status" => match verb {
+                Verb::Get => read::get(self, &call).await,
+                Verb::Update => objects::update(self, &call),
+                Verb::Patch => objects::patch(self, &call),
+                other => Err(not_supported(other, &call)),
+            },
+            "scale" => match verb {
+                Verb::Get => scale::get(self, &call),
+                Verb::Update => scale::update(self, &call),
+                Verb::Patch => scale::patch(self, &call),
+                other => Err(not_supported(other, &call)),
+            },
+            other => match (verb, other) {
+                (Verb::Create, "binding") => pods::bind(self, &call),
+                (Verb::Create, "eviction") => pods::evict(self, &call),
+                (Verb::Update, "finalize") => pods::finalize(self, &call),
+                (Verb::Get, "log") => pods::log(self, &call),
+                _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
+            },
+        }
+    }
+
+    /// Stores an object that the server itself brings along, as a POST by its admin would.
+    pub(crate) fn install(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        mut object: Value,
+    ) -> Result<(), ApiError> {
+        let resource = self.find(group, version, plural).ok_or_else(ApiError::no_such_resource)?;
+        object::put(&mut object, "kind", Value::from(resource.kind.as_str()));
+        object::put(&mut object, "apiVersion", Value::from(resource.api_version()));
+        let namespace = object::namespace(&object).to_owned();
+        let call = Call {
+            user: User::admin(),
+            user_agent: "kube-apiserver".to_owned(),
+            resource,
+            namespace,
+            name: String::new(),
+            subresource: String::new(),
+            query: Vec::new(),
+            content_type: "application/json".to_owned(),
+            body: Bytes::from(object.to_string()),
+            warnings: Warnings::default(),
+        };
+        objects::create(self, &call)?;
+        Ok(())
+    }
+
+    async fn call_main(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
+        match verb {
+            Verb::Get => read::get(self, &call).await,
+            Verb::List => read::list(self, &call).await,
+            Verb::Watch => watch::watch(self, call),
+            Verb::Create => objects::create(self, &call),
+            Verb::Update => objects::update(self, &call),
+            Verb::Patch => objects::patch(self, &call),
+            Verb::Delete => delete::delete(self, &call),
+            Verb::DeleteCollection => delete::delete_collection(self, &call).await,
+        }
+    }
+}
+
+fn not_supported(verb: Verb, call: &Call) -> ApiError {
+    if call.resource.custom {
+        ApiError::method_not_supported(call.resource.names(), verb.as_str())
+    } else {
+        ApiError::method_not_allowed()
+    }
+}
 
 /// One request on a resource, parsed and authorised.
 #[derive(Debug)]

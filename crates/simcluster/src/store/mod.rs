@@ -189,6 +189,12 @@ impl Store {
         self.kind(kind);
     }
 
+    /// Wakes those who follow a kind, though none of its objects changed.
+    pub fn touch(&mut self, kind: &str) {
+        let store = self.kind(kind);
+        store.changed.send_modify(|_| ());
+    }
+
     fn kind(&mut self, kind: &str) -> &mut KindStore {
         let revision = self.revision;
         self.kinds.entry(kind.to_owned()).or_insert_with(|| KindStore::new(revision))
@@ -221,3 +227,6 @@ fn namespace_range(namespace: &str) -> (Bound<String>, Bound<String>) {
         (Bound::Included(format!("{namespace}/")), Bound::Excluded(format!("{namespace}0")))
     }
 }
+
+#[cfg(test)]
+mod tests;
