@@ -1,4 +1,12 @@
-//! Who sends a request.
+//! Who sends a request, and whether he may.
+
+pub mod impersonate;
+pub mod rbac;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
 
 /// An authenticated user (`authentication.k8s.io/v1 UserInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,9 +52,45 @@ impl User {
         user
     }
 
+    /// A request without credentials.
+    #[must_use]
+    pub fn anonymous() -> Self {
+        Self {
+            name: "system:anonymous".to_owned(),
+            uid: String::new(),
+            groups: vec!["system:unauthenticated".to_owned()],
+        }
+    }
+
     /// Whether the user may do everything.
     #[must_use]
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == "system:masters")
+    }
+}
+
+/// The `ClusterRole`s and `ClusterRoleBinding`s that every cluster has from its start, without what
+/// the server fills in.
+#[must_use]
+pub fn bootstrap_roles() -> Vec<Value> {
+    serde_json::from_str(include_str!("bootstrap.json"))
+        .expect("the roles are part of this program and parse")
+}
+
+/// Bearer tokens and whose they are.
+#[derive(Debug, Clone, Default)]
+pub struct Tokens(Arc<BTreeMap<String, User>>);
+
+impl Tokens {
+    /// A fixed set of tokens.
+    #[must_use]
+    pub fn new(tokens: BTreeMap<String, User>) -> Self {
+        Self(Arc::new(tokens))
+    }
+
+    /// The user of a token.
+    #[must_use]
+    pub fn user(&self, token: &str) -> Option<&User> {
+        self.0.get(token)
     }
 }
