@@ -1,0 +1,536 @@
+//! The cells of built-in kinds other than Pods.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::format::{self, few, label_selector, labels, or};
+use crate::object;
+
+/// An object and the time, with short ways to what cells show.
+#[derive(Clone, Copy)]
+struct View<'a> {
+    object: &'a Value,
+    now: Timestamp,
+}
+
+/// The cells of a kind, by `group/plural`; kinds without columns of their own show when they were made.
+pub(super) fn cells(key: &str, object: &Value, now: Timestamp) -> Vec<Value> {
+    let view = View { object, now };
+    if matches!(key, "events" | "events.k8s.io/events") {
+        return event(view);
+    }
+    let own = match key {
+        "configmaps" => vec![json!(view.size("/data") + view.size("/binaryData")), view.age()],
+        "secrets" => vec![view.text("/type"), json!(view.size("/data")), view.age()],
+        "serviceaccounts" => vec![view.age()],
+        "namespaces" => vec![view.text("/status/phase"), view.age()],
+        "nodes" => node(view),
+        "services" => service(view),
+        "endpoints" => vec![json!(endpoints(view)), view.age()],
+        "resourcequotas" => resource_quota(view),
+        "apps/deployments" => deployment(view),
+        "apps/replicasets" => replica_set(view),
+        "apps/statefulsets" => stateful_set(view),
+        "apps/daemonsets" => daemon_set(view),
+        "batch/jobs" => job(view),
+        "networking.k8s.io/ingresses" => ingress(view),
+        "networking.k8s.io/ingressclasses" => return ingress_class(view),
+        "networking.k8s.io/networkpolicies" => {
+            vec![json!(label_selector(object.pointer("/spec/podSelector"))), view.age()]
+        }
+        "autoscaling/horizontalpodautoscalers" => super::hpa::cells(object, &view.age()),
+        "policy/poddisruptionbudgets" => disruption_budget(view),
+        "rbac.authorization.k8s.io/rolebindings"
+        | "rbac.authorization.k8s.io/clusterrolebindings" => role_binding(view),
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations"
+        | "admissionregistration.k8s.io/validatingwebhookconfigurations" => {
+            vec![json!(view.list("/webhooks").len()), view.age()]
+        }
+        "apiextensions.k8s.io/customresourcedefinitions" => definition(view),
+        "scheduling.k8s.io/priorityclasses" => vec![
+            json!(view.number("/value")),
+            json!(view.flag("/globalDefault")),
+            view.age(),
+            view.text("/preemptionPolicy"),
+        ],
+        "coordination.k8s.io/leases" => vec![view.text("/spec/holderIdentity"), view.age()],
+        "discovery.k8s.io/endpointslices" => endpoint_slice(view),
+        _ => vec![view.text("/metadata/creationTimestamp")],
+    };
+    std::iter::once(json!(object::name(object))).chain(own).collect()
+}
+
+impl<'a> View<'a> {
+    fn str(self, pointer: &str) -> &'a str {
+        text(self.object, pointer)
+    }
+
+    fn text(self, pointer: &str) -> Value {
+        json!(self.str(pointer))
+    }
+
+    fn number(self, pointer: &str) -> i64 {
+        self.object.pointer(pointer).and_then(Value::as_i64).unwrap_or_default()
+    }
+
+    fn count(self, pointer: &str) -> Value {
+        json!(self.number(pointer))
+    }
+
+    fn flag(self, pointer: &str) -> bool {
+        self.object.pointer(pointer).and_then(Value::as_bool).unwrap_or_default()
+    }
+
+    fn list(self, pointer: &str) -> &'a [Value] {
+        list(self.object, pointer)
+    }
+
+    fn size(self, pointer: &str) -> usize {
+        self.object.pointer(pointer).and_then(Value::as_object).map_or(0, serde_json::Map::len)
+    }
+
+    fn age(self) -> Value {
+        json!(format::age(self.object, self.now))
+    }
+
+    fn since(self, pointer: &str) -> String {
+        format::since(self.object.pointer(pointer).and_then(Value::as_str), self.now)
+    }
+
+    fn joined(self, pointer: &str, field: &str) -> Value {
+        let items: Vec<&str> = self.list(pointer).iter().map(|item| text(item, field)).collect();
+        json!(items.join(","))
+    }
+
+    fn containers(self) -> [Value; 2] {
+        let containers = "/spec/template/spec/containers";
+        [self.joined(containers, "/name"), self.joined(containers, "/image")]
+    }
+
+    fn selector(self) -> Value {
+        json!(label_selector(self.object.pointer("/spec/selector")))
+    }
+
+    fn has_condition(self, kind: &str) -> bool {
+        let conditions = self.list("/status/conditions");
+        let found = conditions.iter().find(|condition| text(condition, "/type") == kind);
+        found.is_some_and(|condition| text(condition, "/status") == "True")
+    }
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
+    object.pointer(pointer).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+fn deployment(view: View<'_>) -> Vec<Value> {
+    let ready = view.number("/status/readyReplicas");
+    let wanted = view.number("/spec/replicas");
+    let [names, images] = view.containers();
+    vec![
+        json!(format!("{ready}/{wanted}")),
+        view.count("/status/updatedReplicas"),
+        view.count("/status/availableReplicas"),
+        view.age(),
+        names,
+        images,
+        view.selector(),
+    ]
+}
+
+fn replica_set(view: View<'_>) -> Vec<Value> {
+    let [names, images] = view.containers();
+    vec![
+        view.count("/spec/replicas"),
+        view.count("/status/replicas"),
+        view.count("/status/readyReplicas"),
+        view.age(),
+        names,
+        images,
+        view.selector(),
+    ]
+}
+
+fn stateful_set(view: View<'_>) -> Vec<Value> {
+    let ready = view.number("/status/readyReplicas");
+    let wanted = view.number("/spec/replicas");
+    let [names, images] = view.containers();
+    vec![json!(format!("{ready}/{wanted}")), view.age(), names, images]
+}
+
+fn daemon_set(view: View<'_>) -> Vec<Value> {
+    let [names, images] = view.containers();
+    vec![
+        view.count("/status/desiredNumberScheduled"),
+        view.count("/status/currentNumberScheduled"),
+        view.count("/status/numberReady"),
+        view.count("/status/updatedNumberScheduled"),
+        view.count("/status/numberAvailable"),
+        json!(labels(view.object.pointer("/spec/template/spec/nodeSelector"))),
+        view.age(),
+        names,
+        images,
+        view.selector(),
+    ]
+}
+
+fn job(view: View<'_>) -> Vec<Value> {
+    let [names, images] = view.containers();
+    let deleting = object::is_deleting(view.object);
+    let status = match () {
+        () if view.has_condition("Complete") => "Complete",
+        () if view.has_condition("Failed") => "Failed",
+        () if deleting => "Terminating",
+        () if view.has_condition("Suspended") => "Suspended",
+        () if view.has_condition("FailureTarget") => "FailureTarget",
+        () if view.has_condition("SuccessCriteriaMet") => "SuccessCriteriaMet",
+        () => "Running",
+    };
+    vec![
+        json!(status),
+        json!(job_completions(view)),
+        json!(job_duration(view)),
+        view.age(),
+        names,
+        images,
+        view.selector(),
+    ]
+}
+
+fn job_completions(view: View<'_>) -> String {
+    let succeeded = view.number("/status/succeeded");
+    let parallelism = view.number("/spec/parallelism");
+    match view.object.pointer("/spec/completions").and_then(Value::as_i64) {
+        Some(completions) => format!("{succeeded}/{completions}"),
+        None if parallelism > 1 => format!("{succeeded}/1 of {parallelism}"),
+        None => format!("{succeeded}/1"),
+    }
+}
+
+fn job_duration(view: View<'_>) -> String {
+    let Ok(start) = view.str("/status/startTime").parse::<Timestamp>() else {
+        return String::new();
+    };
+    let end = view.str("/status/completionTime").parse::<Timestamp>().unwrap_or(view.now);
+    format::between(start, end)
+}
+
+fn service(view: View<'_>) -> Vec<Value> {
+    let ports: Vec<String> = view.list("/spec/ports").iter().map(service_port).collect();
+    let cluster_ip = view.list("/spec/clusterIPs").first().and_then(Value::as_str);
+    vec![
+        view.text("/spec/type"),
+        json!(cluster_ip.unwrap_or("<none>")),
+        json!(external_ip(view)),
+        json!(or(&ports.join(","), "<none>")),
+        view.age(),
+        json!(labels(view.object.pointer("/spec/selector"))),
+    ]
+}
+
+fn service_port(port: &Value) -> String {
+    let number = |pointer: &str| port.pointer(pointer).and_then(Value::as_i64).unwrap_or_default();
+    let (inner, outer) = (number("/port"), number("/nodePort"));
+    let protocol = text(port, "/protocol");
+    if outer > 0 { format!("{inner}:{outer}/{protocol}") } else { format!("{inner}/{protocol}") }
+}
+
+fn external_ip(view: View<'_>) -> String {
+    let external: Vec<&str> =
+        view.list("/spec/externalIPs").iter().filter_map(Value::as_str).collect();
+    match view.str("/spec/type") {
+        "ClusterIP" | "NodePort" => or(&external.join(","), "<none>").to_owned(),
+        "LoadBalancer" => {
+            let balancer = load_balancer(view);
+            let all: Vec<&str> =
+                balancer.iter().map(String::as_str).chain(external.iter().copied()).collect();
+            or(&all.join(","), "<pending>").to_owned()
+        }
+        "ExternalName" => view.str("/spec/externalName").to_owned(),
+        _ => "<unknown>".to_owned(),
+    }
+}
+
+/// Addresses of a load balancer, sorted.
+fn load_balancer(view: View<'_>) -> BTreeSet<String> {
+    view.list("/status/loadBalancer/ingress")
+        .iter()
+        .map(|one| or(text(one, "/ip"), text(one, "/hostname")).to_owned())
+        .filter(|address| !address.is_empty())
+        .collect()
+}
+
+fn ingress(view: View<'_>) -> Vec<Value> {
+    let rules = view.list("/spec/rules");
+    let hosts: Vec<&str> = rules
+        .iter()
+        .map(|rule| text(rule, "/host"))
+        .filter(|host| !host.is_empty())
+        .take(HOSTS_MAX)
+        .collect();
+    let mut shown = or(&hosts.join(","), "*").to_owned();
+    if hosts.len() == HOSTS_MAX && rules.len() > HOSTS_MAX {
+        shown = format!("{shown} + {} more...", rules.len() - HOSTS_MAX);
+    }
+    let addresses: Vec<String> = load_balancer(view).into_iter().collect();
+    let ports = if view.list("/spec/tls").is_empty() { "80" } else { "80, 443" };
+    vec![
+        json!(or(view.str("/spec/ingressClassName"), "<none>")),
+        json!(shown),
+        json!(addresses.join(",")),
+        json!(ports),
+        view.age(),
+    ]
+}
+
+/// Hosts, ports and addresses shown before the rest is only counted.
+const HOSTS_MAX: usize = 3;
+
+fn ingress_class(view: View<'_>) -> Vec<Value> {
+    let default = object::metadata(view.object)
+        .get("annotations")
+        .and_then(|all| all.get("ingressclass.kubernetes.io/is-default-class"))
+        .and_then(Value::as_str)
+        == Some("true");
+    let name = object::name(view.object);
+    let name = if default { format!("{name} (default)") } else { name.to_owned() };
+    let parameters = view.object.pointer("/spec/parameters").map_or_else(
+        || "<none>".to_owned(),
+        |parameters| {
+            let kind = text(parameters, "/kind");
+            let group = text(parameters, "/apiGroup");
+            let dot = if group.is_empty() { "" } else { "." };
+            format!("{kind}{dot}{group}/{}", text(parameters, "/name"))
+        },
+    );
+    vec![json!(name), view.text("/spec/controller"), json!(parameters), view.age()]
+}
+
+fn endpoints(view: View<'_>) -> String {
+    let subsets = view.list("/subsets");
+    if subsets.is_empty() {
+        return "<none>".to_owned();
+    }
+    let mut all = Vec::new();
+    for subset in subsets {
+        let addresses = || list(subset, "/addresses").iter().map(|address| text(address, "/ip"));
+        let ports = list(subset, "/ports");
+        if ports.is_empty() {
+            all.extend(addresses().map(str::to_owned));
+        }
+        for port in ports {
+            let port = port.get("port").and_then(Value::as_i64).unwrap_or_default();
+            all.extend(addresses().map(|ip| host_port(ip, port)));
+        }
+    }
+    few(&all, HOSTS_MAX, ",")
+}
+
+fn host_port(ip: &str, port: i64) -> String {
+    if ip.contains(':') { format!("[{ip}]:{port}") } else { format!("{ip}:{port}") }
+}
+
+fn endpoint_slice(view: View<'_>) -> Vec<Value> {
+    let ports: Vec<String> = view
+        .list("/ports")
+        .iter()
+        .map(|port| match port.get("port").and_then(Value::as_i64) {
+            Some(number) => number.to_string(),
+            None => port.get("name").and_then(Value::as_str).unwrap_or("*").to_owned(),
+        })
+        .collect();
+    let addresses: Vec<String> = view
+        .list("/endpoints")
+        .iter()
+        .flat_map(|endpoint| list(endpoint, "/addresses"))
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    vec![
+        view.text("/addressType"),
+        json!(or(&few(&ports, HOSTS_MAX, ","), "<unset>")),
+        json!(or(&few(&addresses, HOSTS_MAX, ","), "<unset>")),
+        view.age(),
+    ]
+}
+
+fn node(view: View<'_>) -> Vec<Value> {
+    let conditions = view.list("/status/conditions");
+    let ready = conditions.iter().rfind(|condition| text(condition, "/type") == "Ready");
+    let mut status = match ready.map(|condition| text(condition, "/status")) {
+        Some("True") => "Ready".to_owned(),
+        Some(_) => "NotReady".to_owned(),
+        None => "Unknown".to_owned(),
+    };
+    if view.flag("/spec/unschedulable") {
+        status.push_str(",SchedulingDisabled");
+    }
+    let address = |kind: &str| {
+        let found = view.list("/status/addresses").iter().find(|one| text(one, "/type") == kind);
+        json!(found.map_or("<none>", |one| text(one, "/address")))
+    };
+    let info = |field: &str| view.str(&format!("/status/nodeInfo/{field}"));
+    let architecture = info("architecture");
+    let mut kernel = or(info("kernelVersion"), "<unknown>").to_owned();
+    if !architecture.is_empty() {
+        kernel = format!("{kernel} ({architecture})");
+    }
+    vec![
+        json!(status),
+        json!(node_roles(view)),
+        view.age(),
+        json!(info("kubeletVersion")),
+        address("InternalIP"),
+        address("ExternalIP"),
+        json!(or(info("osImage"), "<unknown>")),
+        json!(kernel),
+        json!(or(info("containerRuntimeVersion"), "<unknown>")),
+    ]
+}
+
+fn node_roles(view: View<'_>) -> String {
+    let labels = object::metadata(view.object).get("labels").and_then(Value::as_object);
+    let roles: BTreeSet<&str> = labels
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| match key.strip_prefix("node-role.kubernetes.io/") {
+            Some(role) => Some(role),
+            None if key == "kubernetes.io/role" => value.as_str(),
+            None => None,
+        })
+        .filter(|role| !role.is_empty())
+        .collect();
+    let roles: Vec<&str> = roles.into_iter().collect();
+    or(&roles.join(","), "<none>").to_owned()
+}
+
+fn resource_quota(view: View<'_>) -> Vec<Value> {
+    let (mut requests, mut limits) = (Vec::new(), Vec::new());
+    let hard = view.object.pointer("/status/hard").and_then(Value::as_object);
+    for (name, hard) in hard.into_iter().flatten() {
+        let used = view.object.pointer("/status/used").and_then(|used| used.get(name));
+        let used = used.and_then(Value::as_str).unwrap_or("0");
+        let text = format!("{name}: {used}/{}", hard.as_str().unwrap_or_default());
+        if name.starts_with("limits.") { limits.push(text) } else { requests.push(text) }
+    }
+    vec![json!(requests.join(", ")), json!(limits.join(", ")), view.age()]
+}
+
+fn disruption_budget(view: View<'_>) -> Vec<Value> {
+    let amount = |pointer: &str| match view.object.pointer(pointer) {
+        Some(Value::String(text)) => json!(text),
+        Some(Value::Number(number)) => json!(number.to_string()),
+        _ => json!("N/A"),
+    };
+    vec![
+        amount("/spec/minAvailable"),
+        amount("/spec/maxUnavailable"),
+        view.count("/status/disruptionsAllowed"),
+        view.age(),
+    ]
+}
+
+fn role_binding(view: View<'_>) -> Vec<Value> {
+    let subjects = |kind: &str| {
+        let names: Vec<String> = view
+            .list("/subjects")
+            .iter()
+            .filter(|subject| text(subject, "/kind") == kind)
+            .map(|subject| match (kind, text(subject, "/namespace")) {
+                ("ServiceAccount", namespace) => format!("{namespace}/{}", text(subject, "/name")),
+                _ => text(subject, "/name").to_owned(),
+            })
+            .collect();
+        json!(names.join(", "))
+    };
+    vec![
+        json!(format!("{}/{}", view.str("/roleRef/kind"), view.str("/roleRef/name"))),
+        view.age(),
+        subjects("User"),
+        subjects("Group"),
+        subjects("ServiceAccount"),
+    ]
+}
+
+fn definition(view: View<'_>) -> Vec<Value> {
+    let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool) == Some(true);
+    let mut versions: Vec<String> = view
+        .list("/spec/versions")
+        .iter()
+        .filter(|version| is(version, "served"))
+        .map(|version| {
+            let mark = if is(version, "storage") { "(storage)" } else { "" };
+            format!("{}{mark}", text(version, "/name"))
+        })
+        .collect();
+    versions.sort();
+    let short_names: Vec<&str> =
+        view.list("/spec/names/shortNames").iter().filter_map(Value::as_str).collect();
+    vec![
+        view.text("/spec/scope"),
+        json!(versions.join(",")),
+        view.text("/metadata/creationTimestamp"),
+        view.text("/spec/group"),
+        view.text("/spec/names/kind"),
+        json!(short_names.join(",")),
+        json!(view.has_condition("Established")),
+    ]
+}
+
+/// Both groups of events: `events.k8s.io` has other names for some fields.
+fn event(view: View<'_>) -> Vec<Value> {
+    let either = |core: &str, new: &str| or(view.str(core), view.str(new)).to_owned();
+    let first = match either("/firstTimestamp", "/deprecatedFirstTimestamp") {
+        time if time.is_empty() => view.since("/eventTime"),
+        time => format::since(Some(&time), view.now),
+    };
+    let series = view.object.get("series").filter(|series| series.is_object());
+    let count = view.number("/count").max(view.number("/deprecatedCount"));
+    let (last, count) = match series {
+        Some(_) => (view.since("/series/lastObservedTime"), view.number("/series/count")),
+        None => match either("/lastTimestamp", "/deprecatedLastTimestamp") {
+            time if time.is_empty() => (first.clone(), count.max(1)),
+            time => (format::since(Some(&time), view.now), count.max(1)),
+        },
+    };
+    let about =
+        |field: &str| either(&format!("/involvedObject/{field}"), &format!("/regarding/{field}"));
+    let (kind, name) = (about("kind").to_lowercase(), about("name"));
+    let target = if name.is_empty() { kind } else { format!("{kind}/{name}") };
+    vec![
+        json!(last),
+        view.text("/type"),
+        view.text("/reason"),
+        json!(target),
+        json!(about("fieldPath")),
+        json!(event_source(view)),
+        json!(either("/message", "/note").trim()),
+        json!(first),
+        json!(count),
+        json!(object::name(view.object)),
+    ]
+}
+
+fn event_source(view: View<'_>) -> String {
+    let first_of = |pointers: [&str; 4]| {
+        pointers.iter().map(|pointer| view.str(pointer)).find(|text| !text.is_empty()).unwrap_or("")
+    };
+    let component = first_of([
+        "/source/component",
+        "/deprecatedSource/component",
+        "/reportingComponent",
+        "/reportingController",
+    ]);
+    let host = first_of([
+        "/source/host",
+        "/deprecatedSource/host",
+        "/reportingInstance",
+        "/reportingInstance",
+    ]);
+    if host.is_empty() { component.to_owned() } else { format!("{component}, {host}") }
+}
