@@ -19,6 +19,7 @@ pub mod patch;
 pub mod random;
 pub mod resource;
 pub mod schema;
+pub mod serve;
 pub mod server;
 pub mod store;
 pub mod trace;

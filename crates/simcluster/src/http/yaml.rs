@@ -135,3 +135,169 @@ impl<'de> Visitor<'de> for Node<'_> {
         Ok(Value::Object(map))
     }
 }
+
+/// Writes a value as the server does: keys sorted, lists at the level of their key.
+#[must_use]
+pub fn write(value: &Value) -> String {
+    let mut text = String::new();
+    write_node(&mut text, value, 0, Place::Top);
+    text
+}
+
+/// What stands before a value on its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Top,
+    AfterKey,
+    AfterDash,
+}
+
+fn write_node(text: &mut String, value: &Value, indent: usize, place: Place) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            let mut first = true;
+            if place == Place::AfterKey {
+                text.push('\n');
+            }
+            for (key, item) in map {
+                if !(first && place == Place::AfterDash) {
+                    push_indent(text, indent);
+                }
+                first = false;
+                text.push_str(&scalar(key, indent));
+                text.push(':');
+                write_node(text, item, next_indent(item, indent), Place::AfterKey);
+            }
+        }
+        Value::Array(list) if !list.is_empty() => {
+            if place == Place::AfterKey {
+                text.push('\n');
+            }
+            for (index, item) in list.iter().enumerate() {
+                if !(index == 0 && place == Place::AfterDash) {
+                    push_indent(text, indent);
+                }
+                text.push_str("- ");
+                write_node(text, item, indent + 1, Place::AfterDash);
+            }
+        }
+        Value::Object(_) => push_scalar(text, "{}", place),
+        Value::Array(_) => push_scalar(text, "[]", place),
+        Value::Null => push_scalar(text, "null", place),
+        Value::Bool(flag) => push_scalar(text, &flag.to_string(), place),
+        Value::Number(number) => push_scalar(text, &number.to_string(), place),
+        Value::String(string) => push_scalar(text, &scalar(string, indent), place),
+    }
+}
+
+/// Lists below a key stay at the key's level.
+fn next_indent(item: &Value, indent: usize) -> usize {
+    if item.is_array() { indent } else { indent + 1 }
+}
+
+fn push_indent(text: &mut String, indent: usize) {
+    text.push_str(&"  ".repeat(indent));
+}
+
+fn push_scalar(text: &mut String, scalar: &str, place: Place) {
+    if place == Place::AfterKey {
+        text.push(' ');
+    }
+    text.push_str(scalar);
+    text.push('\n');
+}
+
+/// A string: plain where it reads back as the same string, a block where it has lines, else quoted.
+fn scalar(string: &str, indent: usize) -> String {
+    if string.contains('\n') && is_block_safe(string) {
+        return block(string, indent);
+    }
+    if is_plain(string) {
+        return string.to_owned();
+    }
+    let has_special = string.chars().any(|c| c.is_control() || c == '\u{feff}');
+    if has_special || reads_as_other_type(string) {
+        return serde_json::to_string(string).unwrap_or_default();
+    }
+    format!("'{}'", string.replace('\'', "''"))
+}
+
+fn is_block_safe(string: &str) -> bool {
+    !string.starts_with([' ', '\n']) && !string.chars().any(|c| c.is_control() && c != '\n')
+}
+
+fn block(string: &str, indent: usize) -> String {
+    let (mark, body) = match string.strip_suffix('\n') {
+        Some(body) if !body.ends_with('\n') => ("|", body),
+        Some(_) => ("|+", string.strip_suffix('\n').unwrap_or(string)),
+        None => ("|-", string),
+    };
+    let mut text = mark.to_owned();
+    for line in body.split('\n') {
+        text.push('\n');
+        if !line.is_empty() {
+            push_indent(&mut text, indent.max(1));
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+fn is_plain(string: &str) -> bool {
+    const INDICATORS: &str = "-?:,[]{}#&*!|>'\"%@`";
+    let Some(first) = string.chars().next() else { return false };
+    let starts_plainly = !INDICATORS.contains(first)
+        || (matches!(first, '-' | '?' | ':')
+            && string
+                .chars()
+                .nth(1)
+                .is_some_and(|next| !next.is_whitespace() && !INDICATORS.contains(next)));
+    starts_plainly
+        && !string.starts_with(' ')
+        && !string.ends_with(' ')
+        && !string.ends_with(':')
+        && !string.contains(": ")
+        && !string.contains(" #")
+        && !string.chars().any(|c| c.is_control() || c == '\u{feff}')
+        && !reads_as_other_type(string)
+}
+
+/// Whether a plain scalar of this text would be read as something else than a string.
+fn reads_as_other_type(string: &str) -> bool {
+    const WORDS: [&str; 17] = [
+        "", "~", "null", "y", "n", "yes", "no", "on", "off", "true", "false", ".inf", "-.inf",
+        "+.inf", ".nan", "=", "<<",
+    ];
+    let lower = string.to_ascii_lowercase();
+    WORDS.contains(&lower.as_str()) || looks_numeric(&lower) || looks_like_time(string)
+}
+
+fn looks_numeric(lower: &str) -> bool {
+    let body = lower.trim_start_matches(['-', '+']);
+    if !body.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return false;
+    }
+    let clean = body.replace('_', "");
+    let radix = ["0x", "0o", "0b"].iter().any(|prefix| {
+        clean.strip_prefix(prefix).is_some_and(|digits| {
+            !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit())
+        })
+    });
+    radix || clean.parse::<f64>().is_ok()
+}
+
+/// Dates and times of YAML 1.1 (`2001-12-14`, `2001-12-14T21:59:43Z`).
+fn looks_like_time(string: &str) -> bool {
+    let mut parts = string.splitn(3, '-');
+    let [Some(year), Some(month), Some(day)] = [parts.next(), parts.next(), parts.next()] else {
+        return false;
+    };
+    let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let (day, time) = day.split_at(day.find(['T', 't', ' ']).unwrap_or(day.len()));
+    year.len() == 4
+        && digits(year)
+        && digits(month)
+        && digits(day)
+        && (time.is_empty()
+            || time.chars().skip(1).all(|c| c.is_ascii_digit() || ":.-+ Zz".contains(c)))
+}

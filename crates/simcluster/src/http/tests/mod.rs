@@ -6,4 +6,8 @@
     reason = "a test may fail by panicking"
 )]
 
+mod accept;
 mod body;
+mod discovery;
+mod request;
+mod table;
