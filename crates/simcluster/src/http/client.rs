@@ -27,6 +27,12 @@ pub fn client(server: &Arc<ApiServer>, user: User) -> kube::Client {
     kube::Client::new(service, "default")
 }
 
+/// The same for programs that decide themselves when to try again (`default_retry = false`).
+#[must_use]
+pub fn client_without_retry(server: &Arc<ApiServer>, user: User) -> kube::Client {
+    kube::Client::new(Transport { server: Arc::clone(server), user }, "default")
+}
+
 /// Hands requests of one user to the server.
 #[derive(Debug, Clone)]
 struct Transport {
