@@ -5,6 +5,7 @@ pub mod auth;
 pub mod builtin;
 pub mod clock;
 pub mod cluster;
+pub mod controllers;
 pub mod crd;
 pub mod error;
 pub mod field;

@@ -1,0 +1,21 @@
+//! Makes a cluster of a bare kube-apiserver: runs the simulated controllers against the API server of
+//! the current kubeconfig, until interrupted.
+//!
+//! ```sh
+//! CONTROLLER_MANAGER=0 hack/kube-assets/up /tmp/cluster 17500
+//! KUBECONFIG=/tmp/cluster/kubeconfig cargo run -p simcluster --example controllers
+//! ```
+
+use anyhow::Context;
+use kube::Client;
+use simcluster::clock::Clock;
+use simcluster::controllers::{self, Config};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> anyhow::Result<()> {
+    let client = Client::try_default().await.context("no cluster")?;
+    let controllers = controllers::start(|_user| client.clone(), &Config::new(Clock::real(), 1));
+    tokio::signal::ctrl_c().await.context("no signals")?;
+    controllers.stop().await;
+    Ok(())
+}

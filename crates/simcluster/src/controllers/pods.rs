@@ -1,0 +1,50 @@
+//! Questions about Pods that several controllers ask.
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+/// The phase; empty if unset.
+pub(crate) fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+/// The node the Pod is bound to; empty if it is not.
+pub(crate) fn node(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or_default()
+}
+
+/// Whether all containers ended for good.
+pub(crate) fn is_finished(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+/// Whether the Pod is being deleted.
+pub(crate) fn is_deleting(pod: &Pod) -> bool {
+    pod.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether the Pod is neither finished nor being deleted.
+pub(crate) fn is_active(pod: &Pod) -> bool {
+    !is_finished(pod) && !is_deleting(pod)
+}
+
+/// The condition of a type.
+pub(crate) fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodCondition> {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions.into_iter().flatten().find(|one| one.type_ == type_)
+}
+
+/// `Some` if the Pod is ready, with the time since when if that is known.
+pub(crate) fn ready_since(pod: &Pod) -> Option<Option<Timestamp>> {
+    let ready = condition(pod, "Ready").filter(|ready| ready.status == "True")?;
+    Some(ready.last_transition_time.as_ref().map(|time| time.0))
+}
+
+/// Whether the Pod has been ready for long enough.
+pub(crate) fn is_available(pod: &Pod, min_ready: SignedDuration, now: Timestamp) -> bool {
+    match ready_since(pod) {
+        None => false,
+        Some(_) if min_ready.is_zero() => true,
+        Some(since) => since.is_some_and(|since| now.duration_since(since) >= min_ready),
+    }
+}

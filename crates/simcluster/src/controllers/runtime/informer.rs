@@ -1,0 +1,135 @@
+//! Fills a store by list and watch and tells controllers what changed.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use kube::runtime::watcher;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
+
+use super::queue::retry_delay;
+use super::{Key, Queue, Store, Tasks};
+
+/// How long one watch request may last, in seconds. Long, because each end is a timer that virtual time
+/// would jump to, and the server may end it earlier.
+const WATCH_SECONDS: u32 = 3600;
+
+/// One change of an object: both sides are there for a modification, and at least one always.
+pub(crate) struct Change<'a, K> {
+    /// The object before.
+    pub(crate) old: Option<&'a Arc<K>>,
+    /// The object now.
+    pub(crate) new: Option<&'a Arc<K>>,
+}
+
+impl<K> Change<'_, K> {
+    /// The states of the object, old first.
+    pub(crate) fn states(&self) -> impl Iterator<Item = &Arc<K>> {
+        self.old.into_iter().chain(self.new)
+    }
+}
+
+type Handler<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
+
+/// A store and those who want to hear of its changes.
+pub(crate) struct Informer<K> {
+    pub(crate) store: Arc<Store<K>>,
+    handlers: Vec<Handler<K>>,
+}
+
+impl<K> Informer<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    pub(crate) fn new(index: fn(&K) -> Option<String>) -> Self {
+        Self { store: Arc::new(Store::new(index)), handlers: Vec::new() }
+    }
+
+    /// Calls `handler` after each change; then the keys of `queue` that wait for caches get a pass.
+    pub(crate) fn on_change<Q: Ord + Clone + Send + 'static>(
+        &mut self,
+        queue: &Arc<Queue<Q>>,
+        handler: impl Fn(&Change<'_, K>) + Send + Sync + 'static,
+    ) where
+        Queue<Q>: Send + Sync,
+    {
+        let queue = Arc::clone(queue);
+        self.handlers.push(Box::new(move |change| {
+            handler(change);
+            queue.heard();
+        }));
+    }
+
+    /// Begins to list and watch.
+    pub(crate) fn start(self, api: Api<K>, config: watcher::Config, tasks: &mut Tasks) {
+        tasks.spawn(self.run(api, config.timeout(WATCH_SECONDS)));
+    }
+
+    async fn run(self, api: Api<K>, config: watcher::Config) {
+        let mut events = Box::pin(watcher::watcher(api, config));
+        let mut listed = BTreeSet::new();
+        let mut failures = 0;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    failures = 0;
+                    self.take(event, &mut listed);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "watch failed, will try again");
+                    tokio::time::sleep(retry_delay(failures)).await;
+                    failures = failures.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    fn take(&self, event: watcher::Event<K>, listed: &mut BTreeSet<Key>) {
+        match event {
+            watcher::Event::Init => {
+                listed.clear();
+                self.store.begin_list();
+            }
+            watcher::Event::InitApply(object) => {
+                listed.insert(Key::of(&object));
+                self.apply(object);
+            }
+            watcher::Event::InitDone => {
+                for object in self.store.end_list(listed) {
+                    self.delete(&object);
+                }
+                listed.clear();
+                self.store.set_synced();
+            }
+            watcher::Event::Apply(object) => self.apply(object),
+            watcher::Event::Delete(object) => self.delete(&object),
+        }
+    }
+
+    fn apply(&self, object: K) {
+        let new = Arc::new(object);
+        let old = self.store.insert(Arc::clone(&new));
+        if let Some(old) = &old
+            && old.meta().uid != new.meta().uid
+        {
+            self.tell(&Change { old: Some(old), new: None });
+            self.tell(&Change { old: None, new: Some(&new) });
+            return;
+        }
+        self.tell(&Change { old: old.as_ref(), new: Some(&new) });
+    }
+
+    fn delete(&self, last: &K) {
+        if let Some(old) = self.store.remove(last) {
+            self.tell(&Change { old: Some(&old), new: None });
+        }
+    }
+
+    fn tell(&self, change: &Change<'_, K>) {
+        for handler in &self.handlers {
+            handler(change);
+        }
+    }
+}

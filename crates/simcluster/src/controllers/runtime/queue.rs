@@ -1,0 +1,187 @@
+//! A work queue: each key once, in order of arrival, one worker, back-off per key.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::{Load, Work};
+
+/// First wait after a failed pass, doubled for each further one (as client-go's default limiter).
+const RETRY_FIRST: Duration = Duration::from_millis(5);
+/// Longest wait after failed passes.
+const RETRY_LONGEST: Duration = Duration::from_secs(1000);
+
+/// What a successful pass over a key asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing until something changes.
+    Done,
+    /// Another pass after this time, unless something changes earlier. It replaces what an earlier
+    /// pass over the key asked for.
+    After(Duration),
+    /// Another pass as soon as any informer of the controller hears something: the caches are behind
+    /// what the controller itself wrote.
+    Wait,
+}
+
+/// The queue of one controller.
+pub(crate) struct Queue<K> {
+    state: Mutex<State<K>>,
+    wake: Notify,
+}
+
+struct State<K> {
+    ready: VecDeque<K>,
+    queued: BTreeSet<K>,
+    running: Option<K>,
+    again: bool,
+    timers: BTreeMap<K, Instant>,
+    waiting: BTreeSet<K>,
+    failures: BTreeMap<K, u32>,
+    heard: u64,
+}
+
+impl<K: Ord + Clone> State<K> {
+    fn add(&mut self, key: K) {
+        self.waiting.remove(&key);
+        if self.running.as_ref() == Some(&key) {
+            self.again = true;
+        } else if self.queued.insert(key.clone()) {
+            self.ready.push_back(key);
+        }
+    }
+
+    /// Moves the keys whose timers are due to the queue, earliest first.
+    fn move_due(&mut self, now: Instant) {
+        let mut due: Vec<(Instant, K)> = self
+            .timers
+            .iter()
+            .filter(|(_, at)| **at <= now)
+            .map(|(key, at)| (*at, key.clone()))
+            .collect();
+        due.sort();
+        for (_, key) in due {
+            self.timers.remove(&key);
+            self.add(key);
+        }
+    }
+}
+
+impl<K: Ord + Clone> Queue<K> {
+    pub(crate) fn new() -> Self {
+        let state = State {
+            ready: VecDeque::new(),
+            queued: BTreeSet::new(),
+            running: None,
+            again: false,
+            timers: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            failures: BTreeMap::new(),
+            heard: 0,
+        };
+        Self { state: Mutex::new(state), wake: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks for a pass over the key.
+    pub(crate) fn add(&self, key: K) {
+        self.lock().add(key);
+        self.wake.notify_one();
+    }
+
+    /// Says that an informer has heard something: keys that wait for the caches get another pass.
+    pub(crate) fn heard(&self) {
+        let mut state = self.lock();
+        state.heard += 1;
+        let waiting = std::mem::take(&mut state.waiting);
+        if waiting.is_empty() {
+            return;
+        }
+        for key in waiting {
+            state.add(key);
+        }
+        drop(state);
+        self.wake.notify_one();
+    }
+
+    /// The next key to work on, when there is one; with a count of what was heard until then.
+    pub(super) async fn next(&self) -> (K, u64) {
+        loop {
+            let timer = {
+                let mut state = self.lock();
+                state.move_due(Instant::now());
+                if let Some(key) = state.ready.pop_front() {
+                    state.queued.remove(&key);
+                    state.running = Some(key.clone());
+                    return (key, state.heard);
+                }
+                state.timers.values().min().copied()
+            };
+            match timer {
+                Some(at) => {
+                    tokio::select! {
+                        biased;
+                        () = self.wake.notified() => {}
+                        () = tokio::time::sleep_until(at) => {}
+                    }
+                }
+                None => self.wake.notified().await,
+            }
+        }
+    }
+
+    /// Ends a pass over the key that [`Queue::next`] gave out.
+    pub(super) fn done(&self, key: K, heard: u64, result: Result<Next, ()>) {
+        let mut state = self.lock();
+        state.running = None;
+        let again = std::mem::take(&mut state.again);
+        state.timers.remove(&key);
+        match result {
+            Ok(next) => {
+                state.failures.remove(&key);
+                match next {
+                    Next::Done => {}
+                    Next::After(delay) => {
+                        state.timers.insert(key.clone(), Instant::now() + delay);
+                    }
+                    Next::Wait if state.heard == heard => {
+                        state.waiting.insert(key.clone());
+                    }
+                    Next::Wait => state.add(key.clone()),
+                }
+            }
+            Err(()) => {
+                let failures = state.failures.entry(key.clone()).or_insert(0);
+                let delay = retry_delay(*failures);
+                *failures = failures.saturating_add(1);
+                state.timers.insert(key.clone(), Instant::now() + delay);
+            }
+        }
+        if again {
+            state.add(key);
+        }
+    }
+}
+
+impl<K: Ord + Clone + Send + Sync> Load for Queue<K> {
+    fn work(&self) -> Work {
+        let state = self.lock();
+        Work {
+            busy: state.ready.len() + usize::from(state.running.is_some()),
+            next: state.timers.values().min().copied(),
+        }
+    }
+}
+
+/// The wait before the next try after `failures` earlier ones in a row.
+pub(crate) fn retry_delay(failures: u32) -> Duration {
+    2u32.checked_pow(failures)
+        .and_then(|factor| RETRY_FIRST.checked_mul(factor))
+        .map_or(RETRY_LONGEST, |delay| delay.min(RETRY_LONGEST))
+}

@@ -1,0 +1,178 @@
+//! What a controller knows of the objects of a kind: filled by an informer, read by passes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use kube::Resource;
+use tokio::sync::watch;
+
+use super::Key;
+
+/// A place in the history of a kind: a write that this store may not have heard of yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark {
+    version: u64,
+    lists_begun: u64,
+}
+
+/// The objects of a kind, in order of their keys.
+pub(crate) struct Store<K> {
+    state: Mutex<State<K>>,
+    synced: watch::Sender<bool>,
+    index: fn(&K) -> Option<String>,
+}
+
+struct State<K> {
+    objects: BTreeMap<Key, Arc<K>>,
+    indexed: BTreeMap<String, BTreeSet<Key>>,
+    heard_version: u64,
+    /// The highest version that the list under way has shown. It counts as heard when the list is
+    /// complete: a page may show a later write before the next one shows an earlier.
+    listed_version: Option<u64>,
+    lists_begun: u64,
+    last_list: u64,
+}
+
+impl<K: Resource> Store<K> {
+    /// An empty store; `index` names the group that an object is found under by [`Store::group`].
+    pub(crate) fn new(index: fn(&K) -> Option<String>) -> Self {
+        let state = State {
+            objects: BTreeMap::new(),
+            indexed: BTreeMap::new(),
+            heard_version: 0,
+            listed_version: None,
+            lists_begun: 0,
+            last_list: 0,
+        };
+        Self { state: Mutex::new(state), synced: watch::Sender::new(false), index }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<K>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object of a key.
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.lock().objects.get(key).cloned()
+    }
+
+    /// All objects.
+    pub(crate) fn all(&self) -> Vec<Arc<K>> {
+        self.lock().objects.values().cloned().collect()
+    }
+
+    /// The objects of a namespace.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        self.lock()
+            .objects
+            .range(Key::new(namespace, "")..)
+            .take_while(|(key, _)| key.namespace == namespace)
+            .map(|(_, object)| Arc::clone(object))
+            .collect()
+    }
+
+    /// The objects that the index puts into this group.
+    pub(crate) fn group(&self, name: &str) -> Vec<Arc<K>> {
+        let state = self.lock();
+        let keys = state.indexed.get(name).into_iter().flatten();
+        keys.filter_map(|key| state.objects.get(key).cloned()).collect()
+    }
+
+    /// Waits until the first list is in.
+    pub(crate) async fn synced(&self) {
+        // The sender lives as long as the store, so this ends only with `true`.
+        let mut synced = self.synced.subscribe();
+        let _seen = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Marks a write that was answered with this object.
+    pub(crate) fn mark(&self, written: &K) -> Mark {
+        Mark { version: version_of(written), lists_begun: self.lock().lists_begun }
+    }
+
+    /// Whether the store has heard of what happened up to the mark.
+    pub(crate) fn has_heard(&self, mark: Mark) -> bool {
+        let state = self.lock();
+        state.heard_version >= mark.version || state.last_list > mark.lists_begun
+    }
+
+    /// A new list begins: it shows everything written until now.
+    pub(super) fn begin_list(&self) {
+        let mut state = self.lock();
+        state.lists_begun += 1;
+        state.listed_version = Some(0);
+    }
+
+    /// Puts an object in; returns the one that was there.
+    pub(super) fn insert(&self, object: Arc<K>) -> Option<Arc<K>> {
+        let mut state = self.lock();
+        state.hear(version_of(object.as_ref()));
+        let key = Key::of(object.as_ref());
+        let group = (self.index)(&object);
+        let old = state.objects.insert(key.clone(), object);
+        if let Some(old) = &old {
+            state.unindex((self.index)(old), &key);
+        }
+        if let Some(group) = group {
+            state.indexed.entry(group).or_default().insert(key);
+        }
+        old
+    }
+
+    /// Takes an object out; `last` is its last state.
+    pub(super) fn remove(&self, last: &K) -> Option<Arc<K>> {
+        let mut state = self.lock();
+        state.hear(version_of(last));
+        let key = Key::of(last);
+        let old = state.objects.remove(&key);
+        if let Some(old) = &old {
+            state.unindex((self.index)(old), &key);
+        }
+        old
+    }
+
+    /// A list is complete: what it did not show is gone. Returns the objects to be taken out.
+    pub(super) fn end_list(&self, listed: &BTreeSet<Key>) -> Vec<Arc<K>> {
+        let mut state = self.lock();
+        state.last_list = state.lists_begun;
+        let listed_version = state.listed_version.take().unwrap_or(0);
+        state.hear(listed_version);
+        let gone = state
+            .objects
+            .iter()
+            .filter(|(key, _)| !listed.contains(key))
+            .map(|(_, object)| Arc::clone(object))
+            .collect();
+        drop(state);
+        gone
+    }
+
+    /// Says that the first list is in.
+    pub(super) fn set_synced(&self) {
+        self.synced.send_replace(true);
+    }
+}
+
+impl<K> State<K> {
+    fn hear(&mut self, version: u64) {
+        let heard = self.listed_version.as_mut().unwrap_or(&mut self.heard_version);
+        *heard = version.max(*heard);
+    }
+
+    fn unindex(&mut self, group: Option<String>, key: &Key) {
+        if let Some(group) = group
+            && let Some(keys) = self.indexed.get_mut(&group)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.indexed.remove(&group);
+            }
+        }
+    }
+}
+
+/// The resource version as a number; 0 if it is none. Kubernetes promises since 1.35 that versions of
+/// one resource can be compared this way.
+fn version_of<K: Resource>(object: &K) -> u64 {
+    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
