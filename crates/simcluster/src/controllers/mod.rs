@@ -16,11 +16,10 @@ use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 
-use self::owners::by_controller;
+use self::owners::group_of;
 use self::runtime::{Informer, Recorder, Tasks};
 use crate::clock::Clock;
 
-mod chance;
 mod deployment;
 mod kubelet;
 mod owners;
@@ -169,8 +168,8 @@ impl Informers {
     fn new() -> Self {
         Self {
             deployments: Informer::new(|_| None),
-            replica_sets: Informer::new(by_controller),
-            pods: Informer::new(by_controller),
+            replica_sets: Informer::new(|object| Some(group_of(object))),
+            pods: Informer::new(|object| Some(group_of(object))),
             nodes: Informer::new(|_| None),
             namespaces: Informer::new(|_| None),
             default_accounts: Informer::new(|_| None),

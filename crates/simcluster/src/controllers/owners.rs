@@ -37,12 +37,12 @@ pub(crate) fn controller_reference<K: Object>(owner: &K) -> OwnerReference {
 }
 
 /// Groups the objects of a store by their controller's UID; those without one by namespace.
-pub(crate) fn by_controller<K: Resource>(object: &K) -> Option<String> {
+pub(crate) fn group_of<K: Resource>(object: &K) -> String {
     let meta = object.meta();
-    Some(controller_of(meta).map_or_else(
+    controller_of(meta).map_or_else(
         || orphans_of(meta.namespace.as_deref().unwrap_or_default()),
         |owner| owner.uid.clone(),
-    ))
+    )
 }
 
 /// The group of the objects in a namespace that have no controller.

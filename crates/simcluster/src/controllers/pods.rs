@@ -34,17 +34,20 @@ pub(crate) fn condition<'a>(pod: &'a Pod, type_: &str) -> Option<&'a PodConditio
     conditions.into_iter().flatten().find(|one| one.type_ == type_)
 }
 
-/// `Some` if the Pod is ready, with the time since when if that is known.
-pub(crate) fn ready_since(pod: &Pod) -> Option<Option<Timestamp>> {
+/// Whether the Pod is ready.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    condition(pod, "Ready").is_some_and(|ready| ready.status == "True")
+}
+
+/// Since when the Pod is ready; `None` if it is not, or if it does not say.
+pub(crate) fn ready_since(pod: &Pod) -> Option<Timestamp> {
     let ready = condition(pod, "Ready").filter(|ready| ready.status == "True")?;
-    Some(ready.last_transition_time.as_ref().map(|time| time.0))
+    ready.last_transition_time.as_ref().map(|time| time.0)
 }
 
 /// Whether the Pod has been ready for long enough.
 pub(crate) fn is_available(pod: &Pod, min_ready: SignedDuration, now: Timestamp) -> bool {
-    match ready_since(pod) {
-        None => false,
-        Some(_) if min_ready.is_zero() => true,
-        Some(since) => since.is_some_and(|since| now.duration_since(since) >= min_ready),
-    }
+    is_ready(pod)
+        && (min_ready.is_zero()
+            || ready_since(pod).is_some_and(|since| now.duration_since(since) >= min_ready))
 }

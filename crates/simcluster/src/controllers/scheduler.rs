@@ -179,14 +179,13 @@ fn choose(
     let mut best: Option<(usize, &str)> = None;
     for node in nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        match refusal(&spec, node) {
-            Some(why) => *refusals.entry(why).or_default() += 1,
-            None => {
-                let candidate = (load.get(name).copied().unwrap_or(0), name);
-                if best.is_none_or(|best| candidate < best) {
-                    best = Some(candidate);
-                }
-            }
+        if let Some(why) = refusal(&spec, node) {
+            *refusals.entry(why).or_default() += 1;
+            continue;
+        }
+        let candidate = (load.get(name).copied().unwrap_or(0), name);
+        if best.is_none_or(|best| candidate < best) {
+            best = Some(candidate);
         }
     }
     if let Some((_, name)) = best {

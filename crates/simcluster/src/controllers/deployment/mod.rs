@@ -68,7 +68,9 @@ impl Controller {
         informers.replica_sets.on_change(&queue, move |change| {
             let keys: BTreeSet<Key> =
                 change.states().flat_map(|set| deployments_of(&deployments, set)).collect();
-            keys.into_iter().for_each(|key| to.add(key));
+            for key in keys {
+                to.add(key);
+            }
         });
         let (to, deployments) = (Arc::clone(&queue), Arc::clone(&controller.deployments));
         let sets = Arc::clone(&controller.sets);

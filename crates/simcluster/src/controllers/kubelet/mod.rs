@@ -15,13 +15,13 @@ use serde_json::json;
 
 use self::container::{Happened, Steps};
 use self::life::{Incident, Life};
-use super::chance::Chance;
 use super::runtime::recorder::{Note, Severity, reference};
 use super::runtime::{
     Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Recorder, Store, status_of,
 };
 use super::{Delays, Informers, pods};
 use crate::clock::Clock;
+use crate::random::Random;
 
 mod container;
 mod image;
@@ -41,7 +41,7 @@ pub(crate) struct Controller {
     client: Client,
     clock: Clock,
     recorder: Recorder,
-    chance: Chance,
+    seed: u64,
     delays: Delays,
     /// Addresses of the nodes by name.
     nodes: BTreeMap<String, String>,
@@ -88,7 +88,7 @@ impl Controller {
             client,
             clock,
             recorder,
-            chance: Chance::new(config.seed, "kubelet"),
+            seed: config.seed,
             delays: config.delays,
             nodes: node::addresses(config.nodes),
             pods: Arc::clone(&informers.pods.store),
@@ -141,8 +141,13 @@ impl Controller {
 
     fn steps(&self, pod: &Pod, container: &str) -> Steps {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        // Chance depends on the step, not on the order in which steps are asked for.
         let vary = |delay: Duration, step: &str| {
-            self.chance.vary(delay, self.delays.spread_percent, &[uid, container, step])
+            let stream = format!("kubelet {uid} {container} {step}");
+            let part = u128::from(Random::stream(self.seed, &stream).next_u64() % 1000);
+            let most = delay.as_nanos() * u128::from(self.delays.spread_percent) / 100;
+            let extra = u64::try_from(most * part / 1000).unwrap_or(0);
+            delay + Duration::from_nanos(extra)
         };
         Steps {
             pull: vary(self.delays.pull, "pull"),

@@ -1,5 +1,7 @@
 //! A Pod's status as the kubelet writes it, from the Pod's life.
 
+use std::fmt::Write;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
@@ -292,5 +294,9 @@ fn container_id(pod: &Pod, container: &Container, run: u32) -> String {
 }
 
 fn hex(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a String never fails.
+        let _written = write!(hex, "{byte:02x}");
+        hex
+    })
 }

@@ -66,7 +66,9 @@ impl Controller {
         informers.pods.on_change(&queue, move |change| {
             let keys: BTreeSet<Key> =
                 change.states().flat_map(|pod| replica_sets_of(&sets, pod)).collect();
-            keys.into_iter().for_each(|key| to.add(key));
+            for key in keys {
+                to.add(key);
+            }
         });
         (controller, queue)
     }

@@ -61,15 +61,14 @@ fn sort_for_deletion(pods: &mut [Arc<Pod>], related: &[Arc<Pod>], now: Timestamp
         *on_node.entry(pods::node(pod)).or_default() += 1;
     }
     pods.sort_by_cached_key(|pod| {
-        let ready_since = pods::ready_since(pod);
         (
             !pods::node(pod).is_empty(),
             phase_rank(pod),
-            ready_since.is_some(),
+            pods::is_ready(pod),
             deletion_cost(pod),
             Reverse(on_node.get(pods::node(pod)).copied().unwrap_or(0)),
             // Times count by order of magnitude; within one, the UID decides, which is as good as chance.
-            ready_since.flatten().map(|since| magnitude(since, now)),
+            pods::ready_since(pod).map(|since| magnitude(since, now)),
             Reverse(restarts(pod)),
             pod.metadata.creation_timestamp.as_ref().map(|time| magnitude(time.0, now)),
             pod.metadata.uid.clone(),
@@ -162,7 +161,7 @@ pub(crate) fn status(
     ReplicaSetStatus {
         replicas: number(active.len()),
         fully_labeled_replicas: count(&has_labels),
-        ready_replicas: count(&|pod| pods::ready_since(pod).is_some()),
+        ready_replicas: count(&pods::is_ready),
         available_replicas: count(&|pod| pods::is_available(pod, min_ready, now)),
         terminating_replicas: Some(number(terminating)),
         observed_generation: set.metadata.generation,
@@ -217,7 +216,7 @@ pub(crate) fn next_available(
     active
         .iter()
         .filter(|pod| !pods::is_available(pod, min_ready, now))
-        .filter_map(|pod| pods::ready_since(pod)?)
+        .filter_map(|pod| pods::ready_since(pod))
         .filter_map(|since| Duration::try_from(min_ready - now.duration_since(since)).ok())
         .min()
 }

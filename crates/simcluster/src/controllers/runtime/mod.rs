@@ -94,16 +94,6 @@ impl<T> Doing<T> for Result<T, kube::Error> {
     }
 }
 
-impl Failure {
-    /// The server's answer, if it was one.
-    pub(crate) fn status(&self) -> Option<&kube::core::Status> {
-        match self {
-            Self::Request { error, .. } => status_of(error),
-            Self::Missing(_) | Self::Panic(_) => None,
-        }
-    }
-}
-
 /// The `Status` of a refused request.
 pub(crate) fn status_of(error: &kube::Error) -> Option<&kube::core::Status> {
     if let kube::Error::Api(status) = error { Some(status) } else { None }
@@ -192,7 +182,8 @@ impl Tasks {
     /// Runs the one worker of a controller's queue once its caches are filled. A pass that has begun is
     /// finished when the tasks are stopped.
     pub(crate) fn run<C: Reconcile>(&mut self, controller: C, queue: Arc<Queue<C::Key>>) {
-        self.watch_load(Arc::clone(&queue) as Arc<dyn Load>);
+        let load: Arc<dyn Load> = Arc::<Queue<C::Key>>::clone(&queue);
+        self.watch_load(load);
         let mut stop = self.stop.subscribe();
         self.handles.push(tokio::spawn(async move {
             tokio::select! {

@@ -38,7 +38,7 @@ struct State<K> {
     queued: BTreeSet<K>,
     running: Option<K>,
     again: bool,
-    timers: BTreeMap<K, Instant>,
+    timers: Timers<K>,
     waiting: BTreeSet<K>,
     failures: BTreeMap<K, u32>,
     heard: u64,
@@ -56,17 +56,48 @@ impl<K: Ord + Clone> State<K> {
 
     /// Moves the keys whose timers are due to the queue, earliest first.
     fn move_due(&mut self, now: Instant) {
-        let mut due: Vec<(Instant, K)> = self
-            .timers
-            .iter()
-            .filter(|(_, at)| **at <= now)
-            .map(|(key, at)| (*at, key.clone()))
-            .collect();
-        due.sort();
-        for (_, key) in due {
-            self.timers.remove(&key);
+        while let Some(key) = self.timers.pop_due(now) {
             self.add(key);
         }
+    }
+
+    /// Has a failed key tried again, each time later.
+    fn retry(&mut self, key: K) {
+        let failures = self.failures.entry(key.clone()).or_insert(0);
+        let delay = retry_delay(*failures);
+        *failures = failures.saturating_add(1);
+        self.timers.set(key, Instant::now() + delay);
+    }
+}
+
+/// One timer for each key.
+struct Timers<K> {
+    by_key: BTreeMap<K, Instant>,
+    by_time: BTreeSet<(Instant, K)>,
+}
+
+impl<K: Ord + Clone> Timers<K> {
+    fn set(&mut self, key: K, at: Instant) {
+        self.clear(&key);
+        self.by_time.insert((at, key.clone()));
+        self.by_key.insert(key, at);
+    }
+
+    fn clear(&mut self, key: &K) {
+        if let Some(at) = self.by_key.remove(key) {
+            self.by_time.remove(&(at, key.clone()));
+        }
+    }
+
+    fn next(&self) -> Option<Instant> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    fn pop_due(&mut self, now: Instant) -> Option<K> {
+        self.next().filter(|at| *at <= now)?;
+        let (_, key) = self.by_time.pop_first()?;
+        self.by_key.remove(&key);
+        Some(key)
     }
 }
 
@@ -77,7 +108,7 @@ impl<K: Ord + Clone> Queue<K> {
             queued: BTreeSet::new(),
             running: None,
             again: false,
-            timers: BTreeMap::new(),
+            timers: Timers { by_key: BTreeMap::new(), by_time: BTreeSet::new() },
             waiting: BTreeSet::new(),
             failures: BTreeMap::new(),
             heard: 0,
@@ -121,7 +152,7 @@ impl<K: Ord + Clone> Queue<K> {
                     state.running = Some(key.clone());
                     return (key, state.heard);
                 }
-                state.timers.values().min().copied()
+                state.timers.next()
             };
             match timer {
                 Some(at) => {
@@ -141,27 +172,19 @@ impl<K: Ord + Clone> Queue<K> {
         let mut state = self.lock();
         state.running = None;
         let again = std::mem::take(&mut state.again);
-        state.timers.remove(&key);
-        match result {
-            Ok(next) => {
-                state.failures.remove(&key);
-                match next {
-                    Next::Done => {}
-                    Next::After(delay) => {
-                        state.timers.insert(key.clone(), Instant::now() + delay);
-                    }
-                    Next::Wait if state.heard == heard => {
-                        state.waiting.insert(key.clone());
-                    }
-                    Next::Wait => state.add(key.clone()),
+        state.timers.clear(&key);
+        if let Ok(next) = result {
+            state.failures.remove(&key);
+            match next {
+                Next::Done => {}
+                Next::After(delay) => state.timers.set(key.clone(), Instant::now() + delay),
+                Next::Wait if state.heard == heard => {
+                    state.waiting.insert(key.clone());
                 }
+                Next::Wait => state.add(key.clone()),
             }
-            Err(()) => {
-                let failures = state.failures.entry(key.clone()).or_insert(0);
-                let delay = retry_delay(*failures);
-                *failures = failures.saturating_add(1);
-                state.timers.insert(key.clone(), Instant::now() + delay);
-            }
+        } else {
+            state.retry(key.clone());
         }
         if again {
             state.add(key);
@@ -174,7 +197,7 @@ impl<K: Ord + Clone + Send + Sync> Load for Queue<K> {
         let state = self.lock();
         Work {
             busy: state.ready.len() + usize::from(state.running.is_some()),
-            next: state.timers.values().min().copied(),
+            next: state.timers.next(),
         }
     }
 }

@@ -94,7 +94,8 @@ impl Recorder {
     ) -> Self {
         let (notes, mut heard) = mpsc::unbounded_channel::<Note>();
         let open = Arc::new(Open(AtomicUsize::new(0)));
-        tasks.watch_load(Arc::clone(&open) as Arc<dyn Load>);
+        let load: Arc<dyn Load> = Arc::<Open>::clone(&open);
+        tasks.watch_load(load);
         let recorder = Self { notes, open: Arc::clone(&open) };
         let mut correlator = Correlator::new(component);
         tasks.spawn(async move {
