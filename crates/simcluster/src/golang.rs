@@ -81,19 +81,6 @@ pub fn syntax(value: &Value) -> String {
     }
 }
 
-/// The value as `encoding/json` decodes it without further ado: every number is a float.
-#[must_use]
-pub fn with_floats(value: &Value) -> Value {
-    match value {
-        Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
-        Value::Array(items) => items.iter().map(with_floats).collect(),
-        Value::Object(map) => {
-            map.iter().map(|(key, value)| (key.clone(), with_floats(value))).collect()
-        }
-        Value::Null | Value::Bool(_) | Value::String(_) => value.clone(),
-    }
-}
-
 /// `%T` of a decoded value.
 #[must_use]
 pub fn type_name(value: &Value) -> &'static str {

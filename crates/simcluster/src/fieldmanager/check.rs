@@ -85,7 +85,7 @@ impl Checker {
                 Shape::Scalar(Scalar::Untyped),
                 Value::Number(_) | Value::String(_) | Value::Bool(_),
             ) => {}
-            (shape, value) => self.fail(mismatch(shape, &golang::with_floats(value))),
+            (shape, value) => self.fail(mismatch(shape, value)),
         }
     }
 

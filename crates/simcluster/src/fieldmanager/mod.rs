@@ -33,7 +33,9 @@ use self::reset::reset_fields;
 use self::shape::Node;
 use crate::clock::format_seconds;
 use crate::error::ApiError;
+use crate::golang;
 use crate::object::{metadata, metadata_mut, name, namespace, set_path, uid};
+use crate::patch::convert::conversion_fault;
 use crate::resource::Resource;
 
 /// The manager of the fields that an object had before its managers were recorded.
@@ -59,7 +61,11 @@ pub fn record_update(
         return record_scale(resource, live, new, manager, now);
     }
     let sent = sent.filter(|_| subresource.is_empty());
-    let mut entries = starting_entries(live, sent.as_ref());
+    // Decoding drops the empty list from custom resources; where it is left, it clears.
+    let mut entries = match &sent {
+        Some(Value::Array(entries)) if entries.is_empty() => Managed::default(),
+        _ => starting_entries(live, sent.as_ref()),
+    };
     if entries.is_empty() && live.is_some_and(|live| !uid(live).is_empty()) {
         return;
     }
@@ -97,6 +103,13 @@ pub fn apply(
     force: bool,
     now: Timestamp,
 ) -> Result<Value, ApiError> {
+    if !config.is_object() && !config.is_null() {
+        return Err(ApiError::bad_request(format!(
+            "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal \
+             {} into Go value of type map[string]interface {{}}",
+            golang::json_type_name(config)
+        )));
+    }
     let is_scale = subresource == "scale";
     let (expected_version, expected_kind) = if is_scale {
         (scale::API_VERSION.to_owned(), scale::KIND)
@@ -120,6 +133,7 @@ pub fn apply(
     let applied = apply_at(&request, &endpoint(resource, subresource), &live, entries)?;
     let mut object = match applied.object {
         Some(mut merged) => {
+            check_conversion(resource, config, &merged)?;
             resource.strategy.default(resource, &mut merged);
             merged
         }
@@ -218,20 +232,28 @@ fn apply_scale(request: &Request<'_>, live: Option<&Value>) -> Result<Value, Api
     let (Some(live), Some(paths)) = (live, &resource.scale) else {
         return Err(ApiError::not_found(resource.names(), name(request.config)));
     };
-    let managed = stored_entries(Some(live))?;
+    let entries_of_object = stored_entries(Some(live))?;
     let schema = scale::schema(resource);
     let endpoint = Endpoint { node: Node::root(&schema), reset: set::FieldSet::default() };
     let view = scale::view(paths, live);
-    let entries = scale::entries_of_scale(paths, &managed);
+    let entries = scale::entries_of_scale(paths, &entries_of_object);
+    // The real server knows no way from the Scale of a custom resource and back, and finds that out
+    // whenever it would have to go it.
+    let unconvertible = |what: &str| {
+        let version = scale::API_VERSION;
+        ApiError::raw(format!(
+            "failed to {what} to proper version: request to convert CR to an invalid group/version: \
+             {version}"
+        ))
+    };
+    if entries.is_empty() && resource.custom {
+        let what = "create manager for existing fields: failed to convert live object (/; \
+                    autoscaling/v1, Kind=Scale)";
+        return Err(unconvertible(what));
+    }
     let applied = apply_at(request, &endpoint, &view, entries)?;
     if applied.object.is_some() && resource.custom {
-        // The real server has no way to convert what it merged.
-        return Err(ApiError::raw(format!(
-            "failed to convert new object ({}) to proper version: request to convert CR to an \
-             invalid group/version: {}",
-            shown(request.config),
-            scale::API_VERSION
-        )));
+        return Err(unconvertible(&format!("convert new object ({})", shown(request.config))));
     }
     let mut object = live.clone();
     if let Some(scaled) = applied.object {
@@ -239,9 +261,22 @@ fn apply_scale(request: &Request<'_>, live: Option<&Value>) -> Result<Value, Api
         set_path(&mut object, &paths.spec_replicas, replicas);
     }
     let version = resource.api_version();
-    let entries = scale::entries_of_object(paths, &version, managed, applied.managed);
+    let entries = scale::entries_of_object(paths, &version, entries_of_object, applied.managed);
     put_entries(&mut object, encode(entries));
     Ok(object)
+}
+
+/// A built-in kind must take the merged object into its Go types.
+fn check_conversion(resource: &Resource, config: &Value, merged: &Value) -> Result<(), ApiError> {
+    let fault = if resource.custom { None } else { conversion_fault(merged, &resource.schema) };
+    fault.map_or(Ok(()), |fault| {
+        let (version, kind) = (resource.api_version(), &resource.kind);
+        Err(ApiError::raw(format!(
+            "failed to convert new object ({}) to proper version: unable to convert unstructured \
+             object to {version}, Kind={kind}: {fault}",
+            shown(config)
+        )))
+    })
 }
 
 fn record_scale(

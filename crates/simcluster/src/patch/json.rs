@@ -21,6 +21,20 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     Ok(document)
 }
 
+/// The fields of operations that JSON patch does not know, as strict decoding and warnings name them.
+#[must_use]
+pub fn unknown_operation_fields(patch: &Value) -> Vec<String> {
+    let items = patch.as_array().map(Vec::as_slice).unwrap_or_default();
+    let fields = items.iter().enumerate().flat_map(|(index, item)| {
+        let names = item.as_object().into_iter().flat_map(Map::keys);
+        names.map(move |name| (index, name))
+    });
+    fields
+        .filter(|(_, name)| !["op", "path", "from", "value"].contains(&name.as_str()))
+        .map(|(index, name)| format!("json patch unknown field \"[{index}].{name}\""))
+        .collect()
+}
+
 struct Operation<'a>(Cow<'a, Map<String, Value>>);
 
 fn decode(patch: &Value) -> Result<Vec<Operation<'_>>, PatchError> {

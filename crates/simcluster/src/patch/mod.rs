@@ -3,6 +3,7 @@
 //! They work on the JSON of an object in the version of the request; decoding and validating what
 //! comes out is the caller's.
 
+pub(crate) mod convert;
 mod json;
 mod merge;
 mod order;
@@ -13,7 +14,7 @@ mod tests;
 use crate::error::{ApiError, Details};
 use crate::field::{FieldError, FieldErrorKind};
 
-pub use json::json_patch;
+pub use json::{json_patch, unknown_operation_fields};
 pub use merge::merge_patch;
 pub use strategic::strategic_merge;
 
@@ -34,6 +35,14 @@ pub enum PatchError {
     /// An operation does not apply to the object: 422 that does not say why. The text here does.
     #[error("{0}")]
     Rejected(String),
+    /// The patched object does not fit its kind's types: 422 that says so of a field `patch`.
+    #[error("{error}")]
+    Undecodable {
+        /// The patch, as Go prints it.
+        shown: String,
+        /// What does not fit.
+        error: String,
+    },
     /// The server's code fails in a way that it does not turn into a Status: 500 with this text.
     #[error("{0}")]
     Failed(String),
@@ -52,13 +61,14 @@ impl From<PatchError> for ApiError {
                 let message = "the server rejected our request due to an error in our request";
                 Self::new(422, "Invalid", message).with_details(Details::default())
             }
+            PatchError::Undecodable { shown, error } => undecodable(&shown, &error),
             PatchError::Failed(_) => Self::raw(text),
         }
     }
 }
 
 /// The 422 for a patched object that cannot be decoded: it names neither kind nor object. `shown` is
-/// the patched object's JSON (JSON and merge patch) or the patch as Go prints it (strategic).
+/// the patched object's JSON.
 #[must_use]
 pub fn undecodable(shown: &str, error: &str) -> ApiError {
     let fault = FieldError {

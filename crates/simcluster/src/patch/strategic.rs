@@ -5,9 +5,10 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use super::convert::conversion_fault;
 use super::order::{keep_order, partition};
 use crate::golang;
-use crate::schema::{PatchStrategy, Schema};
+use crate::schema::{PatchStrategy, Schema, Type};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -22,14 +23,21 @@ pub fn strategic_merge(
     patch: &Value,
     schema: &Schema,
 ) -> Result<Value, PatchError> {
-    let Value::Object(patch) = patch else {
+    if patch.is_null() {
+        return Ok(document.clone());
+    }
+    let Value::Object(changes) = patch else {
         return Err(PatchError::Malformed(format!(
             "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
             golang::json_type_name(patch)
         )));
     };
     let document = document.as_object().cloned().unwrap_or_default();
-    merge_maps(document, patch.clone(), Some(schema)).map(Value::Object)
+    let merged = merge_maps(document, changes.clone(), Some(schema)).map(Value::Object)?;
+    match conversion_fault(&merged, schema) {
+        Some(error) => Err(PatchError::Undecodable { shown: golang::plain(patch), error }),
+        None => Ok(merged),
+    }
 }
 
 /// The schema and the strategy of a field. Types of maps have no named fields: all their values are
@@ -46,10 +54,17 @@ fn field_of<'a>(
         Some(value) => Ok((Some(value), PatchStrategy::default())),
         None if schema.properties.is_empty() => Ok((None, PatchStrategy::default())),
         None => Err(PatchError::Failed(format!(
-            "unable to find api field in struct for the json field {}",
+            "unable to find api field in struct {} for the json field {}",
+            type_name(schema),
             golang::quote(name)
         ))),
     }
+}
+
+/// The name of the Go type, without its package.
+fn type_name(schema: &Schema) -> &str {
+    let name = schema.go.as_deref().map_or("", |go| go.type_name.as_str());
+    name.rsplit('.').next().unwrap_or_default()
 }
 
 fn merge_maps(
@@ -154,6 +169,10 @@ fn set_element_orders(
         let current = original.get(name).cloned().map(as_list).transpose()?;
         let changes = patch.get(name).cloned().map(as_list).transpose()?;
         let (field, strategy) = field_of(schema, name)?;
+        if field.is_some_and(|field| field.kind != Some(Type::Array)) {
+            let text = "expected slice or array type, but got: struct";
+            return Err(PatchError::Failed(text.to_owned()));
+        }
         let merge_key = strategy.merge_key.as_deref();
         check_order(changes.as_deref().unwrap_or_default(), &order, merge_key)?;
         let merged = match (&current, changes) {
@@ -376,5 +395,9 @@ fn as_list(value: Value) -> Result<Vec<Value>, PatchError> {
 
 fn unknown_directive(directive: &Value, patch: &Fields) -> PatchError {
     let patch = golang::plain(&Value::Object(patch.clone()));
-    PatchError::Failed(format!("unknown patch type: {} in map: {patch}", golang::plain(directive)))
+    let shown = directive.as_str().map_or_else(
+        || format!("%!s({}={})", golang::type_name(directive), golang::plain(directive)),
+        str::to_owned,
+    );
+    PatchError::Failed(format!("unknown patch type: {shown} in map: {patch}"))
 }
