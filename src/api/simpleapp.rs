@@ -71,8 +71,10 @@ pub const HOST_PATTERN: &str =
 #[serde(rename_all = "camelCase")]
 pub struct SimpleAppSpec {
     /// The container image: `[registry[:port]/]path[:tag][@digest]`.
-    #[schemars(length(min = 3, max = 520), regex(pattern = IMAGE_PATTERN))]
+    #[schemars(length(min = 3, max = 520))]
     #[x_kube(
+        validation = Rule::new(matches(IMAGE_PATTERN))
+            .message("must be an image reference: [registry[:port]/]path[:tag][@digest], the path in lower case"),
         validation = Rule::new("self.size() <= 255 || self.matches('^[^@]{1,255}(:[^:/@]+)?(@.*)?$')")
             .message("the name before tag and digest has at most 255 characters"),
         validation = Rule::new("!self.matches('^[a-f0-9]{64}$')")
@@ -92,12 +94,20 @@ pub struct SimpleAppSpec {
 
     /// DNS name that the app is reachable at; absent: no Ingress. May start with `*.`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253), regex(pattern = HOST_PATTERN))]
+    #[schemars(length(min = 1, max = 253))]
     #[x_kube(
+        validation = Rule::new(matches(HOST_PATTERN))
+            .message("must be a DNS name in lower case, such as web.example.com or *.example.com: no scheme, port, path or trailing dot, labels of at most 63 characters, international names in punycode"),
         validation = Rule::new("!self.matches('^[0-9]+[.][0-9]+[.][0-9]+[.][0-9]+$')")
             .message("must be a DNS name, not an IP address")
     )]
     pub host: Option<String>,
+}
+
+/// A rule that says what `pattern` means: with `pattern` in the schema, the server's message would
+/// be the expression itself.
+fn matches(pattern: &str) -> String {
+    format!("self.matches('{}')", pattern.replace('\\', r"\\"))
 }
 
 /// Replicas of an app that does not say.

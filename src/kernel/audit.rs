@@ -51,6 +51,9 @@ pub enum CleanUpError {
     /// A request failed.
     #[error(transparent)]
     Request(#[from] RequestError),
+    /// It took too long.
+    #[error("not finished in time")]
+    TimedOut,
     /// Something outside of Kubernetes failed.
     #[error("{0}")]
     Other(String),
@@ -62,7 +65,7 @@ impl CleanUpError {
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Request(error) => error.class(),
-            Self::Other(_) => ErrorClass::Transient,
+            Self::TimedOut | Self::Other(_) => ErrorClass::Transient,
         }
     }
 
@@ -71,7 +74,7 @@ impl CleanUpError {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Request(error) => error.retry_after(),
-            Self::Other(_) => None,
+            Self::TimedOut | Self::Other(_) => None,
         }
     }
 }

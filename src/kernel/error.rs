@@ -68,10 +68,23 @@ impl RequestError {
             return ErrorClass::Transient;
         };
         match status.code {
+            422 if self.is_about_another_object() => ErrorClass::Conflict,
             404 | 409 | 410 => ErrorClass::Conflict,
             400 | 403 | 405 | 406 | 413 | 415 | 422 => ErrorClass::Refused,
             _ => ErrorClass::Transient,
         }
+    }
+
+    /// Whether the server took the request for invalid because the object is not the one that we
+    /// saw. A failed `test` of a JSON patch is worded like any patch that cannot be carried out,
+    /// without naming a field; an apply to an object that was made anew says that its UID cannot be
+    /// changed.
+    fn is_about_another_object(&self) -> bool {
+        let details = self.status().and_then(|status| status.details.as_ref());
+        details.is_none_or(|details| {
+            details.causes.is_empty()
+                || details.causes.iter().any(|cause| cause.field == "metadata.uid")
+        })
     }
 
     /// The server's answer, if there was one.

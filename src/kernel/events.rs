@@ -25,6 +25,8 @@ use super::{backoff::fingerprint, clock::Clock, ownership::FIELD_MANAGER, reques
 
 /// Longest note that the API server accepts, in bytes.
 const NOTE_LENGTH_MAX: usize = 1024;
+/// Namespace of events about objects that have none.
+const CLUSTER_SCOPE: &str = "default";
 /// Events that repeat within this time are counted on one record.
 const SERIES_WINDOW: SignedDuration = SignedDuration::from_mins(6);
 /// How many records are remembered for counting.
@@ -106,7 +108,7 @@ impl ApiEvents {
     async fn write(&self, regarding: ObjectReference, event: Event) {
         let now = self.clock.now();
         let object = regarding.name.clone().unwrap_or_default();
-        let namespace = regarding.namespace.clone().unwrap_or_default();
+        let namespace = regarding.namespace.clone().unwrap_or_else(|| CLUSTER_SCOPE.to_owned());
         let uid = regarding.uid.clone().unwrap_or_default();
         let identity = format!("{namespace}/{object}/{uid}/{}/{}", event.reason, event.note);
         let series = self.count(&identity, &object, now);
@@ -119,7 +121,7 @@ impl ApiEvents {
                 PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
             send(request, api.patch(&series.name, &params, &Patch::Merge(patch))).await
         } else {
-            let record = self.record(series.name, regarding, event, now);
+            let record = self.record(series.name, &namespace, regarding, event, now);
             let params =
                 PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
             send(request, api.create(&params, &record)).await
@@ -132,6 +134,7 @@ impl ApiEvents {
     fn record(
         &self,
         name: String,
+        namespace: &str,
         regarding: ObjectReference,
         event: Event,
         now: Timestamp,
@@ -147,7 +150,7 @@ impl ApiEvents {
             ..Record::default()
         };
         record.metadata.name = Some(name);
-        record.metadata.namespace.clone_from(&regarding.namespace);
+        record.metadata.namespace = Some(namespace.to_owned());
         record.regarding = Some(regarding);
         record
     }

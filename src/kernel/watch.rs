@@ -21,6 +21,9 @@ use super::{
     work::Trigger,
 };
 
+/// Status code of a watch from a version that the server no longer has.
+const EXPIRED: u16 = 410;
+
 /// What a watch delivers: triggers, or word that the first list over a scope is complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
@@ -53,11 +56,7 @@ pub fn watch<T: Cached + Send + Sync + 'static>(
     watcher::watcher(api, watcher::Config::default())
         .backoff(WatchBackoff::default())
         .filter_map(move |event| {
-            let event = event
-                .inspect_err(
-                    |error| tracing::warn!(%kind, %error, "a watch failed and is opened again"),
-                )
-                .ok();
+            let event = event.inspect_err(|error| log(&kind, error)).ok();
             futures::future::ready(event)
         })
         .flat_map(move |event| {
@@ -69,6 +68,26 @@ pub fn watch<T: Cached + Send + Sync + 'static>(
             stream::iter(heard)
         })
         .boxed()
+}
+
+/// That history does not reach back far enough happens in the best of clusters: the kind is listed
+/// anew, and nothing is lost.
+fn log(kind: &str, error: &watcher::Error) {
+    match error {
+        watcher::Error::WatchError(status) if status.code == EXPIRED => {
+            tracing::debug!(kind, %error, "a watch expired; listing anew");
+        }
+        watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == EXPIRED => {
+            tracing::debug!(kind, %error, "a watch expired; listing anew");
+        }
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchError(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::NoResourceVersion => {
+            tracing::warn!(kind, %error, "a watch failed and is opened again");
+        }
+    }
 }
 
 fn map<T>(event: Event<DynamicObject>, parse: impl Fn(&DynamicObject) -> T) -> Event<T> {

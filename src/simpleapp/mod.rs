@@ -1,8 +1,9 @@
-//! The controller of `SimpleApp`. `validate`, `children`, `plan` and `status` are pure; `reconcile`
-//! and `controller` talk to the API server.
+//! The controller of `SimpleApp`. `validate`, `children`, `plan` and `status` are pure; `reconcile`,
+//! `execute` and `controller` talk to the API server.
 
 pub mod children;
 pub mod controller;
+mod execute;
 pub mod observed;
 pub mod plan;
 pub mod pods;

@@ -3,47 +3,33 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{ObjectReference, Pod};
-use kube::{
-    Api, Client,
-    api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions},
-    core::DynamicObject,
-};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::{Api, Client, core::DynamicObject};
 use thiserror::Error;
 
 use crate::{
-    api::simpleapp::{FINALIZER, GROUP, KIND, VERSION},
+    api::simpleapp::{GROUP, KIND, VERSION},
     kernel::{
-        audit::{CleanUp, CleanUpError, Cleaned, Deleted},
+        audit::{CleanUp, CleanUpError},
         cache::Cache,
         clock::Clock,
         error::{ErrorClass, RequestError},
         events::{Event, EventSink, Severity},
         finalizer,
         key::Key,
-        ownership::{Child, FIELD_MANAGER},
-        requests::send,
+        ownership::Child,
         work::Verdict,
     },
 };
 
 use super::{
-    children::selector_text,
-    observed::{App, ChildKind, Observed, Refusal},
-    plan::{Operation, Plan, Settings, plan, settle},
-    pods::PodView,
+    observed::{App, ChildKind, Observed},
+    plan::{Plan, Settings, plan, settle},
     validate::validate,
 };
 
 /// Plans that one reconcile may carry out: children, pods, and one to spare.
 const ROUNDS_MAX: usize = 4;
-/// Pods that are looked at to find out why an app does not start. The first page is telling enough.
-const PODS_MAX: u32 = 500;
-/// The resourceVersion of an apply that may only create: the server compares it with that of an
-/// object that exists, finds no object with it, and answers 409.
-const NO_OBJECT_YET: &str = "1";
 
 /// What a reconcile works with.
 pub struct Context {
@@ -80,15 +66,15 @@ impl Context {
         Self { client, apps, children, clock, events, clean_up, settings, dry_run: false }
     }
 
-    fn cache(&self, kind: ChildKind) -> &Cache<Child> {
+    pub(super) fn cache(&self, kind: ChildKind) -> &Cache<Child> {
         self.children.get(&kind).expect("there is a cache for every kind of child")
     }
 
-    fn api(&self, kind: ChildKind, namespace: &str) -> Api<DynamicObject> {
+    pub(super) fn api(&self, kind: ChildKind, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, &kind.resource())
     }
 
-    fn apps_api(&self, namespace: &str) -> Api<DynamicObject> {
+    pub(super) fn apps_api(&self, namespace: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), namespace, &App::resource())
     }
 }
@@ -99,6 +85,9 @@ pub enum ReconcileError {
     /// A request failed.
     #[error(transparent)]
     Request(RequestError),
+    /// The status could not be written.
+    #[error(transparent)]
+    Status(RequestError),
     /// The clean-up failed, and there is time for another attempt.
     #[error("clean-up: {error}")]
     CleanUp {
@@ -118,7 +107,7 @@ pub enum ReconcileError {
 impl ReconcileError {
     fn verdict(&self) -> Verdict {
         match self {
-            Self::Request(error) => Verdict::Failed {
+            Self::Request(error) | Self::Status(error) => Verdict::Failed {
                 class: error.class(),
                 retry_after: error.retry_after(),
                 at_most: None,
@@ -136,13 +125,13 @@ impl ReconcileError {
 
     fn log(&self, key: &Key) {
         match self {
-            Self::Request(error) if error.is_namespace_terminating() => {
+            Self::Request(error) | Self::Status(error) if error.is_namespace_terminating() => {
                 tracing::debug!(app = %key, error = %self, "the namespace is going");
             }
-            Self::Request(error) if error.class() == ErrorClass::Conflict => {
+            Self::Request(error) | Self::Status(error) if error.class() == ErrorClass::Conflict => {
                 tracing::debug!(app = %key, error = %self, "something changed meanwhile; looking again");
             }
-            Self::Request(_) | Self::CleanUp { .. } => {
+            Self::Request(_) | Self::Status(_) | Self::CleanUp { .. } => {
                 tracing::warn!(app = %key, error = %self, "will be tried again");
             }
             Self::Endless { .. } => tracing::error!(app = %key, error = %self, "gave up for now"),
@@ -155,14 +144,17 @@ pub async fn reconcile(key: Key, ctx: Arc<Context>) -> Verdict {
     let Some(app) = ctx.apps.get(&key) else {
         return Verdict::Done(None);
     };
-    let mut pass = Pass { ctx: &ctx, observed: observe(app, &ctx), changes: Vec::new() };
+    let observed = observe(app, &ctx);
+    let mut pass = Pass { ctx: &ctx, observed, changes: Vec::new(), must_plan_anew: false };
     let outcome = pass.run().await;
     pass.report_changes().await;
     match outcome {
         Ok(requeue) => Verdict::Done(requeue),
         Err(error) => {
             error.log(&key);
-            pass.report_pending().await;
+            if !matches!(error, ReconcileError::Status(_)) {
+                pass.report_pending().await;
+            }
             error.verdict()
         }
     }
@@ -176,11 +168,13 @@ fn observe(app: Arc<App>, ctx: &Context) -> Observed {
 }
 
 /// One reconcile while it goes on.
-struct Pass<'a> {
-    ctx: &'a Context,
-    observed: Observed,
+pub(super) struct Pass<'a> {
+    pub(super) ctx: &'a Context,
+    pub(super) observed: Observed,
     /// What was done to children, for one Event.
-    changes: Vec<String>,
+    pub(super) changes: Vec<String>,
+    /// The rest of the plan was made for another outcome of the operation before.
+    pub(super) must_plan_anew: bool,
 }
 
 impl Pass<'_> {
@@ -197,7 +191,11 @@ impl Pass<'_> {
             }
             for operation in plan.operations {
                 self.execute(operation).await?;
+                if self.must_plan_anew {
+                    break;
+                }
             }
+            self.must_plan_anew = false;
         }
         let plan = plan(&self.observed, self.ctx.settings, self.ctx.clock.now());
         if plan.operations.is_empty() {
@@ -205,189 +203,6 @@ impl Pass<'_> {
             return Ok(plan.requeue);
         }
         Err(ReconcileError::Endless { operations: format!("{:?}", plan.operations) })
-    }
-
-    async fn execute(&mut self, operation: Operation) -> Result<(), ReconcileError> {
-        match operation {
-            Operation::AddFinalizer => self.add_finalizer().await,
-            Operation::Apply { kind, uid, child } => self.apply(kind, uid, child).await,
-            Operation::Delete { kind, uid, resource_version } => {
-                self.delete(kind, uid, resource_version).await
-            }
-            Operation::ListPods => self.list_pods().await,
-            Operation::CleanUp { deadline } => self.clean_up(deadline).await,
-            Operation::RemoveFinalizer => self.remove_finalizer().await,
-        }
-    }
-
-    async fn add_finalizer(&mut self) -> Result<(), ReconcileError> {
-        let app = &self.observed.app;
-        let patch = finalizer::add(&app.uid, &app.finalizers, FINALIZER);
-        let request = format!("add the finalizer of SimpleApp {}", app.key);
-        self.patch_app(request, patch, false).await
-    }
-
-    async fn remove_finalizer(&mut self) -> Result<(), ReconcileError> {
-        let app = &self.observed.app;
-        let Some(patch) = finalizer::remove(&app.uid, &app.finalizers, FINALIZER) else {
-            return Ok(());
-        };
-        let request = format!("remove the finalizer of SimpleApp {}", app.key);
-        match self.patch_app(request, patch, false).await {
-            Err(ReconcileError::Request(error)) if error.is_not_found() => Ok(()),
-            outcome => outcome,
-        }
-    }
-
-    /// Sends a JSON patch whose tests say what we saw.
-    async fn patch_app(
-        &mut self,
-        request: String,
-        patch: Value,
-        status: bool,
-    ) -> Result<(), ReconcileError> {
-        let key = self.observed.app.key.clone();
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch).expect("our patches are JSON patches");
-        let api = self.ctx.apps_api(&key.namespace);
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patch = Patch::Json::<()>(patch);
-        let answer = if status {
-            send(request, api.patch_status(&key.name, &params, &patch)).await
-        } else {
-            send(request, api.patch(&key.name, &params, &patch)).await
-        };
-        let object = answer.map_err(ReconcileError::Request)?;
-        self.observed.app = self.ctx.apps.wrote(App::of(&object));
-        Ok(())
-    }
-
-    async fn apply(
-        &mut self,
-        kind: ChildKind,
-        uid: Option<String>,
-        mut child: Value,
-    ) -> Result<(), ReconcileError> {
-        let key = self.observed.app.key.clone();
-        let done = if uid.is_some() { "updated" } else { "created" };
-        let (field, value) = match uid {
-            // With these the server turns the request down if there is another object, or one.
-            Some(uid) => ("uid", uid),
-            None => ("resourceVersion", NO_OBJECT_YET.to_owned()),
-        };
-        let metadata = child.get_mut("metadata").and_then(Value::as_object_mut);
-        metadata.expect("every child has metadata").insert(field.to_owned(), json!(value));
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let api = self.ctx.api(kind, &key.namespace);
-        let request = format!("apply {kind:?} {key}");
-        match send(request, api.patch(&key.name, &params, &Patch::Apply(&child))).await {
-            Ok(object) => {
-                let child = self.ctx.cache(kind).wrote(Child::of(&object));
-                tracing::info!(app = %key, kind = ?kind, "{done} a child");
-                self.changes.push(format!("{done} {kind:?}"));
-                self.observed.children.insert(kind, child);
-                self.observed.applied.insert(kind);
-                Ok(())
-            }
-            Err(error)
-                if error.class() == ErrorClass::Refused && !error.is_namespace_terminating() =>
-            {
-                tracing::warn!(app = %key, %error, "the server refuses a child");
-                let status = error.status();
-                let refusal = Refusal {
-                    reason: status.map(|status| status.reason.clone()).unwrap_or_default(),
-                    message: status.map(|status| status.message.clone()).unwrap_or_default(),
-                };
-                self.observed.refused.insert(kind, refusal);
-                Ok(())
-            }
-            Err(error) => Err(ReconcileError::Request(error)),
-        }
-    }
-
-    async fn delete(
-        &mut self,
-        kind: ChildKind,
-        uid: String,
-        resource_version: String,
-    ) -> Result<(), ReconcileError> {
-        let key = self.observed.app.key.clone();
-        assert!(
-            self.observed.ours(kind).is_some_and(|child| child.uid == uid),
-            "only children of ours are deleted"
-        );
-        let preconditions =
-            Preconditions { uid: Some(uid.clone()), resource_version: Some(resource_version) };
-        let params = DeleteParams::background().preconditions(preconditions);
-        let api = self.ctx.api(kind, &key.namespace);
-        let request = format!("delete {kind:?} {key}");
-        match send(request, api.delete(&key.name, &params)).await {
-            Ok(answer) => {
-                tracing::info!(app = %key, kind = ?kind, "deleted a child");
-                self.changes.push(format!("deleted {kind:?}"));
-                let remains = answer.left().filter(|o| o.metadata.deletion_timestamp.is_some());
-                self.forget(kind, &uid, remains.as_ref());
-                Ok(())
-            }
-            Err(error) if error.is_not_found() => {
-                self.forget(kind, &uid, None);
-                Ok(())
-            }
-            Err(error) => Err(ReconcileError::Request(error)),
-        }
-    }
-
-    /// Notes that a child is gone or, if the server returned it, going.
-    fn forget(&mut self, kind: ChildKind, uid: &str, remains: Option<&DynamicObject>) {
-        let cache = self.ctx.cache(kind);
-        if let Some(object) = remains {
-            let child = cache.wrote(Child::of(object));
-            self.observed.children.insert(kind, child);
-        } else {
-            cache.removed(&self.observed.app.key, uid);
-            self.observed.children.remove(&kind);
-        }
-    }
-
-    async fn list_pods(&mut self) -> Result<(), ReconcileError> {
-        let key = &self.observed.app.key;
-        let api: Api<Pod> = Api::namespaced(self.ctx.client.clone(), &key.namespace);
-        let params = ListParams::default().labels(&selector_text(&key.name)).limit(PODS_MAX);
-        let request = format!("list pods of SimpleApp {key}");
-        let pods = send(request, api.list(&params)).await.map_err(ReconcileError::Request)?;
-        self.observed.pods = Some(pods.items.iter().map(PodView::of).collect());
-        Ok(())
-    }
-
-    async fn clean_up(&mut self, deadline: Timestamp) -> Result<(), ReconcileError> {
-        let Some(deleted) = deleted(&self.observed.app) else {
-            return Ok(());
-        };
-        let warning = match self.ctx.clean_up.clean_up(&deleted).await {
-            Ok(Cleaned::Done) => return Ok(()),
-            Ok(Cleaned::LoggedOnly(why)) => Event {
-                severity: Severity::Warning,
-                reason: "AuditLoggedOnly",
-                action: "CleanUp",
-                note: format!("The record of the deletion is in the operator's log only: {why}"),
-            },
-            Err(error) => {
-                let left = deadline.duration_since(self.ctx.clock.now());
-                if left > SignedDuration::ZERO {
-                    return Err(ReconcileError::CleanUp { error, left: left.unsigned_abs() });
-                }
-                tracing::error!(app = %deleted.key, %error, "let go without a clean-up: it took too long");
-                Event {
-                    severity: Severity::Warning,
-                    reason: "CleanupTimeout",
-                    action: "CleanUp",
-                    note: format!("Let go without a clean-up, which failed for too long: {error}"),
-                }
-            }
-        };
-        self.publish(warning).await;
-        Ok(())
     }
 
     async fn report(&mut self, plan: &Plan) -> Result<(), ReconcileError> {
@@ -438,38 +253,18 @@ impl Pass<'_> {
         }
     }
 
-    async fn publish(&self, event: Event) {
-        let app = &self.observed.app;
-        let regarding = ObjectReference {
-            api_version: Some(format!("{GROUP}/{VERSION}")),
-            kind: Some(KIND.to_owned()),
-            name: Some(app.key.name.clone()),
-            namespace: Some(app.key.namespace.clone()),
-            uid: Some(app.uid.clone()),
-            ..ObjectReference::default()
-        };
-        self.ctx.events.publish(regarding, event).await;
+    pub(super) async fn publish(&self, event: Event) {
+        self.ctx.events.publish(app_reference(&self.observed.app), event).await;
     }
 }
 
-/// What the clean-up is told; `None` if nobody asked for the deletion.
-fn deleted(app: &App) -> Option<Deleted> {
-    let deleted_at = app.deleted_at?;
-    let (image, replicas) = match &app.spec {
-        Ok(spec) => (spec.image.clone(), spec.replicas.to_string()),
-        Err(_) => ("unknown".to_owned(), "unknown".to_owned()),
-    };
-    let data = [
-        ("deletedAt", deleted_at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
-        ("finalReplicas", replicas),
-        ("image", image),
-        ("namespace", app.key.namespace.clone()),
-        ("simpleApp", app.key.name.clone()),
-    ];
-    Some(Deleted {
-        key: app.key.clone(),
-        uid: app.uid.clone(),
-        deleted_at,
-        data: data.map(|(name, value)| (name.to_owned(), value)).into(),
-    })
+fn app_reference(app: &App) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(format!("{GROUP}/{VERSION}")),
+        kind: Some(KIND.to_owned()),
+        name: Some(app.key.name.clone()),
+        namespace: Some(app.key.namespace.clone()),
+        uid: Some(app.uid.clone()),
+        ..ObjectReference::default()
+    }
 }
