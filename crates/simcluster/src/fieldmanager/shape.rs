@@ -125,6 +125,10 @@ impl<'a> Node<'a> {
     }
 
     fn inner(self, schema: &'a Schema) -> Self {
+        // `JSONSchemaPropsOrBool` and its siblings have no type in OpenAPI: values decide.
+        if schema.go.as_ref().is_some_and(|go| go.codec == Codec::SchemaOr) {
+            return Self { schema: &DEDUCED, open: true };
+        }
         Self { schema, open: self.open || schema.preserve_unknown }
     }
 
