@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value, json};
 
-use super::{quantity, times};
+use super::{base64 as base64_text, quantity, times};
 use crate::resource::Decoded;
 use crate::schema::{Codec, Presence, Schema, Type};
 
@@ -148,7 +148,7 @@ impl Decoder {
         if schema.format.as_deref() != Some("byte") {
             return Some(Value::String(text));
         }
-        match decode_base64(&text) {
+        match base64_text::decode(&text) {
             Ok(bytes) => Some(Value::String(STANDARD.encode(bytes))),
             Err(offset) => {
                 self.save(format!("illegal base64 data at input byte {offset}"));
@@ -281,16 +281,6 @@ fn json_type(value: &Value) -> &'static str {
 fn amount(value: &Value) -> Result<Value> {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     Ok(quantity::normalise(&text).map(Value::from)?)
-}
-
-/// Line breaks do not count; the error is the offset of the first byte that cannot stand there.
-fn decode_base64(text: &str) -> Result<Vec<u8>, usize> {
-    let clean: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    STANDARD.decode(&clean).map_err(|error| match error {
-        base64::DecodeError::InvalidByte(offset, _)
-        | base64::DecodeError::InvalidLastSymbol(offset, _) => offset,
-        base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => clean.len(),
-    })
 }
 
 /// Whether a field with this value is printed.

@@ -4,6 +4,7 @@
 //! Go structs would hold. `strategy` has the rules: defaults, what a client may not set, validation.
 //! This module knows nothing of storage, of the generic rules for metadata, or of HTTP.
 
+mod base64;
 mod data;
 mod decode;
 pub(crate) mod quantity;

@@ -1,14 +1,21 @@
 //! The rules of the built-in kinds: one `Strategy` that reads a table of each kind's facts.
 
+mod check;
+mod config;
+mod container;
 mod defaults;
 mod event;
 mod labels;
+mod network;
 mod pod;
+mod pod_spec;
+mod policy;
 mod rules;
 mod service;
 mod service_validation;
 mod small;
 mod value;
+mod workload;
 
 use std::sync::Arc;
 
@@ -20,7 +27,7 @@ use crate::crd::DefinitionStrategy;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
-use crate::object::{as_map, at_path, metadata_mut, put};
+use crate::object::{self, as_map, at_path, metadata_mut, put};
 use crate::resource::{Decoded, Resource, Strategy, Surroundings};
 
 /// The rules of a built-in kind.
@@ -85,7 +92,9 @@ impl Strategy for BuiltIn {
     }
 
     fn validate_create(&self, _resource: &Resource, object: &Value) -> Vec<FieldError> {
-        (self.rules.validate)(object)
+        let mut faults = finalizers(object);
+        faults.extend((self.rules.validate)(object));
+        faults
     }
 
     fn prepare_for_update(
@@ -113,8 +122,11 @@ impl Strategy for BuiltIn {
         if subresource == "status" {
             return (self.rules.validate_status)(object, old);
         }
-        let mut faults = (self.rules.validate)(object);
-        faults.extend((self.rules.validate_update)(object, old));
+        let mut faults = finalizers(object);
+        faults.extend(match self.rules.validate_update {
+            Some(validate) => validate(object, old),
+            None => (self.rules.validate)(object),
+        });
         faults
     }
 
@@ -207,6 +219,15 @@ fn mismatch(resource: &Resource, api_version: &str, kind: &str) -> String {
     let package = internal_package(&resource.group);
     let wanted = &resource.kind;
     format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion")
+}
+
+/// Finalizers of built-in kinds have a path, or are the server's own.
+fn finalizers(object: &Value) -> Vec<FieldError> {
+    let all = object::meta_list(object, "finalizers").enumerate();
+    all.flat_map(|(index, name)| {
+        names::kube_finalizer(&format!("metadata.finalizers[{index}]"), name)
+    })
+    .collect()
 }
 
 /// Name of the Go package that holds a group's internal types.

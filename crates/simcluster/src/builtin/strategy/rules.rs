@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::labels::{self, Labels};
-use super::{event, pod, service, small};
+use super::{
+    config, event, network, pod, pod_spec, policy, service, service_validation, small, workload,
+};
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
@@ -34,7 +36,8 @@ pub(super) struct Rules {
     pub(super) prepare_for_create: fn(&mut Value),
     pub(super) prepare_for_update: fn(&Resource, &str, &mut Value, &Value),
     pub(super) validate: fn(&Value) -> Vec<FieldError>,
-    pub(super) validate_update: fn(&Value, &Value) -> Vec<FieldError>,
+    /// All faults of a changed object; those of a new one if there are no rules of change.
+    pub(super) validate_update: Option<fn(&Value, &Value) -> Vec<FieldError>>,
     pub(super) validate_status: fn(&Value, &Value) -> Vec<FieldError>,
     pub(super) allocate_for_update:
         fn(&Resource, &mut Value, &Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
@@ -65,7 +68,7 @@ impl Rules {
             prepare_for_create: |_| {},
             prepare_for_update: |_, _, _, _| {},
             validate: |_| Vec::new(),
-            validate_update: |_, _| Vec::new(),
+            validate_update: None,
             validate_status: |_, _| Vec::new(),
             allocate_for_update: |_, _, _, _| Ok(()),
             name_faults: names::dns1123_subdomain,
@@ -90,18 +93,14 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
     match group {
         "" => core(plural),
         "apps" | "batch" => workload(plural),
-        "networking.k8s.io" | "policy" | "autoscaling" => {
-            let status_subresource = !matches!(plural, "networkpolicies" | "ingressclasses");
-            let allow_unconditional_update = group != "policy";
-            let generation = Generation::Spec;
-            Rules { generation, status_subresource, allow_unconditional_update, ..Rules::plain() }
-        }
-        "rbac.authorization.k8s.io" => Rules {
-            name_faults: names::path_segment,
-            allow_create_on_update: true,
-            ..Rules::plain()
+        "networking.k8s.io" | "policy" | "autoscaling" => with_spec(plural),
+        "rbac.authorization.k8s.io" => rbac(plural),
+        "events.k8s.io" => Rules {
+            field_labels: labels::NEW_EVENT,
+            validate: policy::new_event,
+            validate_update: Some(policy::new_event_update),
+            ..event()
         },
-        "events.k8s.io" => Rules { field_labels: labels::NEW_EVENT, ..event() },
         "apiextensions.k8s.io" => Rules {
             generation: Generation::Spec,
             status_subresource: true,
@@ -111,10 +110,23 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
         "coordination.k8s.io" => Rules {
             allow_unconditional_update: false,
             allow_create_on_update: true,
+            prepare_for_create: small::create_lease,
+            prepare_for_update: small::update_lease,
+            validate: policy::lease,
             ..Rules::plain()
         },
-        "discovery.k8s.io" => Rules { generation: Generation::AllButMetadata, ..Rules::plain() },
-        "scheduling.k8s.io" => Rules { generation: Generation::Constant, ..Rules::plain() },
+        "discovery.k8s.io" => Rules {
+            generation: Generation::AllButMetadata,
+            validate: network::endpoint_slice,
+            validate_update: Some(network::endpoint_slice_update),
+            ..Rules::plain()
+        },
+        "scheduling.k8s.io" => Rules {
+            generation: Generation::Constant,
+            validate: policy::priority_class,
+            validate_update: Some(policy::priority_class_update),
+            ..Rules::plain()
+        },
         "admissionregistration.k8s.io" => Rules {
             generation: Generation::AllButMetadata,
             allow_unconditional_update: false,
@@ -135,6 +147,8 @@ fn core(plural: &str) -> Rules {
             returns_deleted_object: true,
             allocate_for_create: pod::allocate_for_create,
             prepare_for_update: pod::prepare_for_update,
+            validate: pod_spec::create,
+            validate_update: Some(pod_spec::update),
             grace_period_seconds: Some(pod::grace_period_seconds),
             field_labels: labels::POD,
             ..plain
@@ -143,11 +157,13 @@ fn core(plural: &str) -> Rules {
             status_subresource: true,
             returns_deleted_object: true,
             allow_create_on_update: true,
-            // A label that starts with a digit is accepted, too, since 1.37.
+            // A name that starts with a digit is accepted, too, since 1.37.
             name_faults: names::dns1123_label,
             allocate_for_create: service::allocate_for_create,
-            prepare_for_update: service::prepare_for_update,
             allocate_for_update: service::allocate_for_update,
+            prepare_for_update: service::prepare_for_update,
+            validate: service_validation::create,
+            validate_update: Some(service_validation::update),
             field_labels: labels::SERVICE,
             ..plain
         },
@@ -157,6 +173,7 @@ fn core(plural: &str) -> Rules {
             name_faults: names::dns1123_label,
             prepare_for_create: small::create_namespace,
             prepare_for_update: small::update_namespace,
+            validate: policy::namespace_finalizers,
             may_be_removed: small::may_namespace_be_removed,
             field_labels: labels::NAMESPACE,
             ..plain
@@ -174,12 +191,28 @@ fn core(plural: &str) -> Rules {
             field_labels: labels::NODE,
             ..plain
         },
-        "resourcequotas" => {
-            Rules { status_subresource: true, returns_deleted_object: true, ..plain }
-        }
-        "secrets" => Rules { field_labels: labels::SECRET, ..plain },
+        "resourcequotas" => Rules {
+            status_subresource: true,
+            returns_deleted_object: true,
+            validate: policy::quota,
+            ..plain
+        },
+        "secrets" => Rules {
+            validate: config::secret,
+            validate_update: Some(config::secret_update),
+            field_labels: labels::SECRET,
+            ..plain
+        },
+        "configmaps" => Rules {
+            validate: config::config_map,
+            validate_update: Some(config::config_map_update),
+            ..plain
+        },
         "events" => event(),
-        "endpoints" | "limitranges" => Rules { allow_create_on_update: true, ..plain },
+        "endpoints" => {
+            Rules { allow_create_on_update: true, validate: network::endpoints, ..plain }
+        }
+        "limitranges" => Rules { allow_create_on_update: true, ..plain },
         _ => plain,
     }
 }
@@ -187,6 +220,8 @@ fn core(plural: &str) -> Rules {
 fn event() -> Rules {
     Rules {
         allow_create_on_update: true,
+        validate: policy::event,
+        validate_update: Some(policy::event_update),
         encode_stored: event::encode_stored,
         decode_stored: event::decode_stored,
         field_labels: labels::EVENT,
@@ -195,16 +230,86 @@ fn event() -> Rules {
 }
 
 fn workload(plural: &str) -> Rules {
-    let base = Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
+    let base = Rules {
+        generation: Generation::Spec,
+        status_subresource: true,
+        validate_status: workload::status,
+        ..Rules::plain()
+    };
     match plural {
-        // Annotations are copied to the ReplicaSets, so a change of them is work to do, too.
-        "deployments" => Rules { generation: Generation::SpecOrAnnotations, ..base },
-        // Pods are named after the set, and their names are labels.
-        "statefulsets" => Rules { name_faults: names::dns1123_label, ..base },
+        "deployments" => Rules {
+            // Annotations are copied to the ReplicaSets, so a change of them is work to do, too.
+            generation: Generation::SpecOrAnnotations,
+            prepare_for_update: small::update_deployment,
+            validate: workload::deployment,
+            validate_update: Some(workload::deployment_update),
+            ..base
+        },
+        "replicasets" => Rules {
+            validate: workload::replica_set,
+            validate_update: Some(workload::replica_set_update),
+            ..base
+        },
+        "statefulsets" => Rules {
+            // Pods are named after the set, and their names are labels.
+            name_faults: names::dns1123_label,
+            validate: workload::stateful_set,
+            validate_update: Some(workload::stateful_set_update),
+            ..base
+        },
         "jobs" => Rules {
             orphans_by_default: true,
             prepare_for_create: small::create_job,
+            validate: workload::job,
+            validate_update: Some(workload::job_update),
+            validate_status: |_, _| Vec::new(),
             field_labels: labels::JOB,
+            ..base
+        },
+        _ => base,
+    }
+}
+
+/// Kinds with a spec and a generation, and mostly a status.
+fn with_spec(plural: &str) -> Rules {
+    let base = Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
+    match plural {
+        "ingresses" => Rules {
+            validate: network::ingress_create,
+            validate_update: Some(network::ingress_update),
+            ..base
+        },
+        "ingressclasses" => Rules {
+            status_subresource: false,
+            validate: network::ingress_class,
+            validate_update: Some(network::ingress_class_update),
+            ..base
+        },
+        "networkpolicies" => {
+            Rules { status_subresource: false, validate: network::network_policy, ..base }
+        }
+        "poddisruptionbudgets" => {
+            Rules { allow_unconditional_update: false, validate: policy::disruption_budget, ..base }
+        }
+        "horizontalpodautoscalers" => Rules { validate: policy::autoscaler, ..base },
+        _ => base,
+    }
+}
+
+fn rbac(plural: &str) -> Rules {
+    let base =
+        Rules { name_faults: names::path_segment, allow_create_on_update: true, ..Rules::plain() };
+    match plural {
+        "roles" => Rules { validate: policy::role, ..base },
+        "clusterroles" => Rules { validate: policy::cluster_role, ..base },
+        "rolebindings" => Rules {
+            validate: policy::role_binding,
+            validate_update: Some(policy::role_binding_update),
+            ..base
+        },
+        "clusterrolebindings" => Rules {
+            validate: policy::cluster_role_binding,
+            validate_update: Some(policy::cluster_role_binding_update),
             ..base
         },
         _ => base,

@@ -62,6 +62,38 @@ pub(super) fn create_node(node: &mut Value) {
     }
 }
 
+/// Leases have no fields of coordinated leader election, which is off.
+pub(super) fn create_lease(lease: &mut Value) {
+    let spec = as_map(object::child(lease, "spec"));
+    spec.remove("strategy");
+    spec.remove("preferredHolder");
+}
+
+pub(super) fn update_lease(
+    _resource: &Resource,
+    _subresource: &str,
+    lease: &mut Value,
+    _old: &Value,
+) {
+    create_lease(lease);
+}
+
+/// A write to a Deployment's status leaves its labels alone.
+pub(super) fn update_deployment(
+    _resource: &Resource,
+    subresource: &str,
+    deployment: &mut Value,
+    old: &Value,
+) {
+    if subresource == "status" {
+        let metadata = object::metadata_mut(deployment);
+        match object::metadata(old).get("labels") {
+            Some(labels) => metadata.insert("labels".to_owned(), labels.clone()),
+            None => metadata.remove("labels"),
+        };
+    }
+}
+
 /// References to secrets keep their names only.
 pub(super) fn create_service_account(account: &mut Value) {
     clean_secrets(account);

@@ -15,6 +15,7 @@ use crate::object;
 use crate::resource::{Resource, Surroundings};
 
 const NAMESPACE: &str = "ask";
+const UID: &str = "6f1ed002-ab5a-4e5b-8c1e-3b1d1e1b1a11";
 
 #[test]
 fn answers_are_those_of_a_real_server() {
@@ -24,7 +25,7 @@ fn answers_are_those_of_a_real_server() {
         let place = question["in"].as_str().unwrap();
         let got = ask(&resource(place), question).unwrap_or_else(|error| refusal(&error));
         let (expected, got) = (normal(&question["answer"]), normal(&got));
-        if expected != got {
+        if expected != got && !(question["any_order"] == true && same_faults(&expected, &got)) {
             let asked = question.get("text").unwrap_or(&question["body"]);
             wrong.push(format!(
                 "{number} {place}\n  asked    {asked}\n  expected {expected}\n  got      {got}"
@@ -67,7 +68,7 @@ fn decode(resource: &Resource, body: Value) -> Result<Value, ApiError> {
 
 fn create(resource: &Arc<Resource>, body: Value) -> Result<Value, ApiError> {
     let mut object = decode(resource, body)?;
-    object::metadata_mut(&mut object).insert("uid".to_owned(), json!("<uid>"));
+    object::metadata_mut(&mut object).insert("uid".to_owned(), json!(UID));
     let strategy = &resource.strategy;
     surrounded(|around| strategy.prepare_for_create(resource, &mut object, around))?;
     let texts = strategy.name_faults(object::name(&object), false);
@@ -85,7 +86,7 @@ fn update(
     old: &Value,
 ) -> Result<Value, ApiError> {
     let mut object = decode(resource, body)?;
-    object::metadata_mut(&mut object).insert("uid".to_owned(), json!("<uid>"));
+    object::metadata_mut(&mut object).insert("uid".to_owned(), json!(UID));
     let strategy = &resource.strategy;
     surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
@@ -129,6 +130,15 @@ fn refusal(error: &ApiError) -> Value {
     out
 }
 
+/// The same faults in another order: the server walks Go maps, which have none.
+fn same_faults(expected: &Value, got: &Value) -> bool {
+    let causes = |answer: &Value| {
+        let list = answer["causes"].as_array().into_iter().flatten();
+        list.map(Value::to_string).collect::<std::collections::BTreeSet<_>>()
+    };
+    expected["code"] == got["code"] && causes(expected) == causes(got)
+}
+
 /// Without what the server picks at random.
 fn normal(answer: &Value) -> Value {
     let mut answer = answer.clone();
@@ -137,7 +147,15 @@ fn normal(answer: &Value) -> Value {
         metadata.remove("uid");
         metadata.remove("generation");
     }
-    let mut text = answer.to_string();
+    // What follows is a comparison of Go structs, field by field.
+    for path in ["/message", "/causes/0/message"] {
+        if let Some(Value::String(text)) = answer.pointer_mut(path)
+            && let Some((first, _)) = text.clone().split_once("\n@@")
+        {
+            first.clone_into(text);
+        }
+    }
+    let mut text = answer.to_string().replace(UID, "<uid>");
     for (pattern, with) in PATTERNS.iter() {
         text = pattern.replace_all(&text, *with).into_owned();
     }

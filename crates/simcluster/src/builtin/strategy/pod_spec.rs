@@ -1,0 +1,269 @@
+//! Validation of Pods and Pod templates.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::check::Faults;
+use super::container::{self, Surrounding};
+use super::value::{at, int, items, text};
+use crate::field::FieldError;
+use crate::names;
+use crate::object;
+
+/// A new Pod.
+pub(super) fn create(pod: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    pod_itself(pod, &mut faults);
+    if !items(pod, &["spec", "ephemeralContainers"]).is_empty() {
+        faults.forbidden("spec.ephemeralContainers", "cannot be set on create");
+    }
+    if !text(pod, &["spec", "nodeName"]).is_empty()
+        && !items(pod, &["spec", "schedulingGates"]).is_empty()
+    {
+        let why = "cannot be set until all schedulingGates have been cleared";
+        faults.forbidden("spec.nodeName", why);
+    }
+    faults.0
+}
+
+fn pod_itself(pod: &Value, faults: &mut Faults) {
+    spec(at(pod, &["spec"]).unwrap_or(&Value::Null), "spec", faults);
+    let period = int(pod, &["spec", "terminationGracePeriodSeconds"]);
+    faults.not_negative("spec.terminationGracePeriodSeconds", period);
+    for list in ["containers", "initContainers"] {
+        for (index, container) in items(pod, &["spec", list]).iter().enumerate() {
+            let image = text(container, &["image"]);
+            if image.trim() != image {
+                let field = format!("spec.{list}[{index}].image");
+                faults.invalid(
+                    field,
+                    &json!(image),
+                    "must not have leading or trailing whitespace",
+                );
+            }
+        }
+    }
+}
+
+/// A template, such as a Deployment's.
+pub(super) fn template(template: &Value, path: &str, faults: &mut Faults) {
+    faults.labels(&format!("{path}.labels"), at(template, &["metadata", "labels"]));
+    let annotations = at(template, &["metadata", "annotations"]);
+    faults.annotations(&format!("{path}.annotations"), annotations);
+    spec(at(template, &["spec"]).unwrap_or(&Value::Null), &format!("{path}.spec"), faults);
+    if !items(template, &["spec", "ephemeralContainers"]).is_empty() {
+        let why = "ephemeral containers not allowed in pod template";
+        faults.forbidden(format!("{path}.spec.ephemeralContainers"), why);
+    }
+}
+
+fn spec(spec: &Value, path: &str, faults: &mut Faults) {
+    let volumes = volumes(items(spec, &["volumes"]), &format!("{path}.volumes"), faults);
+    let grace_period = int(spec, &["terminationGracePeriodSeconds"]).unwrap_or_default();
+    let around = Surrounding { volumes, grace_period };
+    let regular = items(spec, &["containers"]);
+    container::containers(regular, &format!("{path}.containers"), &around, faults);
+    let init = items(spec, &["initContainers"]);
+    let init_path = format!("{path}.initContainers");
+    container::init_containers(init, regular, &init_path, &around, faults);
+    host_network_ports(spec, path, faults);
+    let policy = text(spec, &["restartPolicy"]);
+    faults.one_of(format!("{path}.restartPolicy"), policy, &["Always", "OnFailure", "Never"]);
+    let policy = text(spec, &["dnsPolicy"]);
+    let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
+    faults.one_of(format!("{path}.dnsPolicy"), policy, &policies);
+    faults.labels(&format!("{path}.nodeSelector"), at(spec, &["nodeSelector"]));
+    for field in ["serviceAccountName", "nodeName", "priorityClassName"] {
+        let name = text(spec, &[field]);
+        if !name.is_empty() {
+            faults.texts(&format!("{path}.{field}"), name, names::dns1123_subdomain(name));
+        }
+    }
+    if let Some(seconds) = int(spec, &["activeDeadlineSeconds"]) {
+        for why in names::in_range(seconds, 1, i64::from(i32::MAX)) {
+            faults.invalid(format!("{path}.activeDeadlineSeconds"), &json!(seconds), &why);
+        }
+    }
+    for field in ["hostname", "subdomain"] {
+        let name = text(spec, &[field]);
+        if !name.is_empty() {
+            faults.texts(&format!("{path}.{field}"), name, names::dns1123_label(name));
+        }
+    }
+    tolerations(items(spec, &["tolerations"]), &format!("{path}.tolerations"), faults);
+}
+
+/// Containers on the host's network use its ports.
+fn host_network_ports(spec: &Value, path: &str, faults: &mut Faults) {
+    if at(spec, &["hostNetwork"]) != Some(&Value::Bool(true)) {
+        return;
+    }
+    for list in ["containers", "initContainers"] {
+        for (index, container) in items(spec, &[list]).iter().enumerate() {
+            for (position, port) in items(container, &["ports"]).iter().enumerate() {
+                let (own, host) = (int(port, &["containerPort"]), int(port, &["hostPort"]));
+                if host != own {
+                    let field = format!("{path}.{list}[{index}].ports[{position}].hostPort");
+                    let value = json!(host.unwrap_or_default());
+                    faults.invalid(
+                        field,
+                        &value,
+                        "must match `containerPort` when `hostNetwork` is true",
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The volumes; returns the names of the good ones.
+fn volumes<'a>(list: &'a [Value], path: &str, faults: &mut Faults) -> BTreeSet<&'a str> {
+    let mut good = BTreeSet::new();
+    for (index, volume) in list.iter().enumerate() {
+        let here = format!("{path}[{index}]");
+        let mut wrong = Faults::default();
+        volume_source(volume, &here, &mut wrong);
+        let name = text(volume, &["name"]);
+        let field = format!("{here}.name");
+        if name.is_empty() {
+            wrong.required(field.as_str(), "");
+        } else {
+            wrong.texts(&field, name, names::dns1123_label(name));
+        }
+        if good.contains(name) {
+            wrong.duplicate(field, &json!(name));
+        }
+        if wrong.is_empty() {
+            good.insert(name);
+        } else {
+            faults.extend(wrong.0);
+        }
+    }
+    good
+}
+
+fn volume_source(volume: &Value, path: &str, faults: &mut Faults) {
+    // In the order in which the server looks at them.
+    const KINDS: [&str; 10] = [
+        "emptyDir",
+        "hostPath",
+        "secret",
+        "nfs",
+        "persistentVolumeClaim",
+        "downwardAPI",
+        "configMap",
+        "projected",
+        "csi",
+        "ephemeral",
+    ];
+    let mut count = 0;
+    for kind in KINDS {
+        let Some(source) = at(volume, &[kind]) else { continue };
+        let here = format!("{path}.{kind}");
+        count += 1;
+        if count > 1 {
+            faults.forbidden(here, "may not specify more than 1 volume type");
+            continue;
+        }
+        let needed = match kind {
+            "hostPath" => "path",
+            "secret" => "secretName",
+            "persistentVolumeClaim" => "claimName",
+            "configMap" => "name",
+            _ => continue,
+        };
+        if text(source, &[needed]).is_empty() {
+            faults.required(format!("{here}.{needed}"), "");
+        }
+    }
+    let others = volume
+        .as_object()
+        .is_some_and(|map| map.keys().any(|key| key != "name" && !KINDS.contains(&key.as_str())));
+    if count == 0 && !others {
+        faults.required(path, "must specify a volume type");
+    }
+}
+
+fn tolerations(list: &[Value], path: &str, faults: &mut Faults) {
+    for (index, toleration) in list.iter().enumerate() {
+        let here = format!("{path}[{index}]");
+        let key = text(toleration, &["key"]);
+        let operator = text(toleration, &["operator"]);
+        if !key.is_empty() {
+            faults.texts(&format!("{here}.key"), key, names::qualified_name(key));
+        } else if operator != "Exists" {
+            let why = "operator must be Exists when `key` is empty, which means \"match all values and \
+                       all keys\"";
+            faults.invalid(format!("{here}.operator"), &json!(operator), why);
+        }
+        if at(toleration, &["tolerationSeconds"]).is_some()
+            && text(toleration, &["effect"]) != "NoExecute"
+        {
+            let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
+            faults.invalid(format!("{here}.effect"), &json!(text(toleration, &["effect"])), why);
+        }
+    }
+}
+
+/// A changed Pod: little of it may change.
+pub(super) fn update(pod: &Value, old: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    pod_itself(pod, &mut faults);
+    for list in ["containers", "initContainers"] {
+        let (new_count, old_count) =
+            (items(pod, &["spec", list]).len(), items(old, &["spec", list]).len());
+        if new_count != old_count {
+            faults
+                .forbidden(format!("spec.{list}"), "pod updates may not add or remove containers");
+            return faults.0;
+        }
+    }
+    if let Some(why) = deadline_fault(pod, old) {
+        let seconds = at(pod, &["spec", "activeDeadlineSeconds"]).unwrap_or(&Value::Null);
+        faults.invalid("spec.activeDeadlineSeconds", seconds, why);
+    }
+    let (new_list, old_list) =
+        (items(pod, &["spec", "tolerations"]), items(old, &["spec", "tolerations"]));
+    if !old_list.iter().all(|one| new_list.contains(one)) {
+        let why = "existing toleration can not be modified except its tolerationSeconds";
+        faults.forbidden("spec.tolerations", why);
+    }
+    let mut compared = at(pod, &["spec"]).cloned().unwrap_or_default();
+    for field in ["activeDeadlineSeconds", "tolerations", "schedulingGates"] {
+        let before = at(old, &["spec", field]).cloned();
+        let map = object::as_map(&mut compared);
+        match before {
+            Some(value) => map.insert(field.to_owned(), value),
+            None => map.remove(field),
+        };
+    }
+    for list in ["containers", "initContainers"] {
+        let before = items(old, &["spec", list]);
+        let now = super::value::objects_mut(object::as_map(&mut compared).get_mut(list));
+        for (container, before) in now.zip(before) {
+            container.insert("image".to_owned(), json!(text(before, &["image"])));
+        }
+    }
+    if Some(&compared) != at(old, &["spec"]) {
+        faults.forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,\
+             `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only \
+             additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be \
+             set to 1 if it was previously negative)",
+        );
+    }
+    faults.0
+}
+
+fn deadline_fault(pod: &Value, old: &Value) -> Option<&'static str> {
+    let seconds = |one: &Value| int(one, &["spec", "activeDeadlineSeconds"]);
+    match (seconds(pod), seconds(old)) {
+        (Some(now), Some(before)) if now > before => {
+            Some("must be less than or equal to previous value")
+        }
+        (None, Some(_)) => Some("must not update from a positive integer to nil value"),
+        _ => None,
+    }
+}
