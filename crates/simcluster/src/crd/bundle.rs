@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::field::FieldError;
-use crate::names::port_number;
+use crate::names::{dns1123_subdomain, port_number};
 
 const FORM: &str = "; desired format: https://host[/path]";
 
@@ -71,11 +71,11 @@ pub(super) fn url_faults(url: &str, field: &str, faults: &mut Vec<FieldError>) {
     }
 }
 
-/// Faults of the Service of a webhook.
+/// Faults of the Service of a webhook. The server takes name and namespace for one another here.
 pub(super) fn service_faults(service: &Value, field: &str, faults: &mut Vec<FieldError>) {
-    for key in ["name", "namespace"] {
+    for (key, reported) in [("namespace", "name"), ("name", "namespace")] {
         if text(service, key).is_empty() {
-            faults.push(FieldError::required(format!("{field}.{key}"), ""));
+            faults.push(FieldError::required(format!("{field}.{reported}"), ""));
         }
     }
     let port = service.get("port").and_then(Value::as_i64).unwrap_or(443);
@@ -84,9 +84,32 @@ pub(super) fn service_faults(service: &Value, field: &str, faults: &mut Vec<Fiel
         let why = format!("port is not valid: {}", wrong.join(", "));
         faults.push(FieldError::invalid(format!("{field}.port"), &json!(port), &why));
     }
-    let path = text(service, "path");
-    if !path.is_empty() && !path.starts_with('/') {
-        let why = "must start with a '/'";
-        faults.push(FieldError::invalid(format!("{field}.path"), &json!(path), why));
+    path_faults(&text(service, "path"), &format!("{field}.path"), faults);
+}
+
+fn path_faults(path: &str, field: &str, faults: &mut Vec<FieldError>) {
+    let mut wrong = |why: &str| faults.push(FieldError::invalid(field, &json!(path), why));
+    if matches!(path, "" | "/") {
+        return;
+    }
+    if path == "//" {
+        wrong("segment[0] may not be empty");
+        return;
+    }
+    if !path.starts_with('/') {
+        wrong("must start with a '/'");
+    }
+    // The first character is taken for the slash, whatever it is.
+    let mut rest = path.chars();
+    rest.next();
+    let rest = rest.as_str();
+    for (index, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
+        if segment.is_empty() {
+            wrong(&format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for why in dns1123_subdomain(segment) {
+            wrong(&format!("segment[{index}]: {why}"));
+        }
     }
 }
