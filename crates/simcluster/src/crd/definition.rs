@@ -10,6 +10,7 @@ use crate::field::FieldError;
 use crate::names;
 use crate::object::{self, as_map, at_path, child, put};
 use crate::resource::{Decoded, Resource, Strategy, Surroundings};
+use crate::schema::unsupported_function;
 
 /// The strategy of definitions.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,7 +87,7 @@ impl Strategy for DefinitionStrategy {
             put(&mut status, "storedVersions", json!([storage]));
         }
         put(object, "status", status);
-        Ok(())
+        refuse_unsupported(object)
     }
 
     fn validate_create(&self, _resource: &Resource, object: &Value) -> Vec<FieldError> {
@@ -147,6 +148,16 @@ impl Strategy for DefinitionStrategy {
         definition_faults::all(object, Some(old))
     }
 
+    fn allocate_for_update(
+        &self,
+        _resource: &Resource,
+        object: &mut Value,
+        _old: &Value,
+        _around: &mut Surroundings<'_>,
+    ) -> Result<(), ApiError> {
+        refuse_unsupported(object)
+    }
+
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
         object.get("spec") != old.get("spec")
     }
@@ -173,6 +184,19 @@ impl Strategy for DefinitionStrategy {
         } else {
             names::dns1123_subdomain(name)
         }
+    }
+}
+
+/// Refuses what the real server can do and this one cannot: rules with some functions.
+fn refuse_unsupported(crd: &Value) -> Result<(), ApiError> {
+    let versions = crd.get("spec").and_then(|spec| spec.get("versions")).and_then(Value::as_array);
+    let mut schemas = versions
+        .into_iter()
+        .flatten()
+        .filter_map(|version| at_path(version, "schema.openAPIV3Schema"));
+    match schemas.find_map(unsupported_function) {
+        Some(name) => Err(ApiError::unsupported(&format!("the CEL function {name} in rules"))),
+        None => Ok(()),
     }
 }
 

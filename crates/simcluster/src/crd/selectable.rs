@@ -92,7 +92,8 @@ fn step(rest: &str, brackets: bool) -> Result<(String, &str), String> {
     let end = "unexpected end of JSON path";
     if let Some(after) = rest.strip_prefix('.') {
         let length = after.find(['.', '[', ']']).unwrap_or(after.len());
-        let (name, after) = after.split_at(length);
+        // After a dot, whatever comes is a name, even another dot.
+        let (name, after) = after.split_at(if length == 0 { after.len().min(1) } else { length });
         return if name.is_empty() { Err(end.to_owned()) } else { Ok((name.to_owned(), after)) };
     }
     let Some(inner) = rest.strip_prefix('[') else {

@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 mod cel;
-mod cel_values;
 mod checks;
 mod correlate;
 mod defaults;
@@ -24,7 +23,7 @@ mod prune;
 mod validate;
 mod values;
 
-pub(crate) use cel::check_rule;
+pub(crate) use cel::{check_rule, unsupported_function};
 pub use checks::Checks;
 pub use defaults::fill_defaults;
 pub(crate) use formats::go_regex;

@@ -1,6 +1,12 @@
 //! `x-kubernetes-validations`: CEL rules of a CRD version, compiled once and evaluated with the API
 //! server's words.
 
+mod check;
+mod functions;
+mod tokens;
+mod types;
+mod values;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,7 +16,8 @@ use kube_cel::cel::parser::{Expression, Parser};
 use kube_cel::cel::{Context, ExecutionError};
 use serde_json::Value;
 
-use super::cel_values::to_cel;
+use self::types::Kind;
+use self::values::to_cel;
 use super::correlate::find_by_keys;
 use super::path::Path;
 use super::{ListType, Schema};
@@ -324,27 +331,93 @@ pub(crate) struct RuleCheck {
     pub(crate) uses_old_self: bool,
 }
 
-/// Compiles a rule of a schema node (`source`) for its faults.
+/// Compiles a rule of a schema node (`source`) for its faults. `root` says that the node is the whole
+/// object.
 pub(crate) fn check_rule(rule: &Value, source: &Value, root: bool) -> RuleCheck {
-    let _ = (source, root);
     let text = |key: &str| rule.get(key).and_then(Value::as_str).unwrap_or_default().trim();
-    let failed = |why: String| format!("compilation failed: {why}");
-    let program = parse(text("rule"));
-    let message = Some(text("messageExpression")).filter(|text| !text.is_empty());
-    RuleCheck {
-        uses_old_self: program
-            .as_ref()
-            .is_ok_and(|program| program.references().has_variable("oldSelf")),
-        rule_error: program.err().map(failed),
-        message_error: message
-            .and_then(|text| parse(text).err())
-            .map(|why| format!("messageExpression compilation failed: {why}")),
+    let optional = rule.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
+    let schema = Arc::new(Schema::parse_field(source));
+    let variables = || {
+        let own = Kind::of(&schema, root || schema.embedded_resource).unwrap_or(Kind::Dyn);
+        let old = if optional { Kind::Optional(Box::new(own.clone())) } else { own.clone() };
+        vec![("self".to_owned(), own), ("oldSelf".to_owned(), old)]
+    };
+    let compiled = |expression: &str| {
+        let program = parse(expression)?;
+        let kind = check::check(expression, &program, variables())?;
+        Ok::<_, String>((program, kind))
+    };
+    let mut result = RuleCheck::default();
+    match compiled(text("rule")) {
+        Ok((program, kind)) => {
+            result.uses_old_self = program.references().has_variable("oldSelf");
+            if !kind.fits(&Kind::Bool) {
+                result.rule_error = Some("cel expression must evaluate to a bool".to_owned());
+            }
+        }
+        Err(why) => result.rule_error = Some(format!("compilation failed: {why}")),
+    }
+    let message = text("messageExpression");
+    if message.is_empty() || result.rule_error.is_some() {
+        return result;
+    }
+    result.message_error = match compiled(message) {
+        Ok((_, kind)) if kind.fits(&Kind::String) => None,
+        Ok(_) => Some("messageExpression must evaluate to a string".to_owned()),
+        Err(why) => Some(format!("messageExpression compilation failed: {why}")),
+    };
+    result
+}
+
+/// The name of a function in one of the schema's rules that the server has and this one has not.
+pub(crate) fn unsupported_function(schema: &Value) -> Option<String> {
+    let own = schema.get("x-kubernetes-validations").and_then(Value::as_array);
+    let rules = own.into_iter().flatten().flat_map(|rule| {
+        let keys = ["rule", "messageExpression"];
+        keys.into_iter().filter_map(|key| rule.get(key).and_then(Value::as_str))
+    });
+    let found =
+        rules.filter_map(|text| parse(text).ok()).find_map(|program| unsupported_call(&program));
+    let object = |key: &str| schema.get(key).filter(|node| node.is_object());
+    let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+    found
+        .or_else(|| object("items").and_then(unsupported_function))
+        .or_else(|| object("additionalProperties").and_then(unsupported_function))
+        .or_else(|| fields.map(|(_, field)| field).find_map(unsupported_function))
+}
+
+fn unsupported_call(expression: &Expression) -> Option<String> {
+    use kube_cel::cel::common::ast::{EntryExpr, Expr};
+    match &expression.expr {
+        Expr::Call(call) => {
+            let own = functions::is_unsupported(&call.func_name, call.args.len());
+            let below = call.target.iter().map(|target| &**target).chain(&call.args);
+            if own {
+                Some(call.func_name.clone())
+            } else {
+                below.into_iter().find_map(unsupported_call)
+            }
+        }
+        Expr::Comprehension(inner) => {
+            unsupported_call(&inner.iter_range).or_else(|| unsupported_call(&inner.loop_step))
+        }
+        Expr::List(list) => list.elements.iter().find_map(unsupported_call),
+        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => {
+                unsupported_call(&entry.key).or_else(|| unsupported_call(&entry.value))
+            }
+            EntryExpr::StructField(field) => unsupported_call(&field.value),
+        }),
+        Expr::Select(select) => unsupported_call(&select.operand),
+        Expr::Unspecified | Expr::Ident(_) | Expr::Literal(_) | Expr::Struct(_) => None,
     }
 }
 
 /// Parses an expression; optional syntax (`a.?b`) is on, as on the server.
 fn parse(text: &str) -> Result<Expression, String> {
-    Parser::new().enable_optional_syntax(true).parse(text).map_err(|why| why.to_string())
+    let parser = Parser::new().enable_optional_syntax(true);
+    // The parser leaves out the space that cel-go puts before the lines of the source.
+    parser.parse(text).map_err(|why| why.to_string().replace("\n| ", "\n | "))
 }
 
 /// An evaluation error in the words of cel-go and the API server.

@@ -10,7 +10,7 @@ use base64::Engine as _;
 use kube_cel::cel::objects::{Key, Map, Value as Cel};
 use serde_json::Value;
 
-use super::{Schema, Type};
+use crate::schema::{Schema, Type};
 
 /// Words that CEL keeps for itself; a field of such a name is `__word__` in rules.
 const RESERVED: [&str; 21] = [
@@ -42,7 +42,7 @@ const METADATA_FIELDS: [&str; 2] = ["name", "generateName"];
 
 /// A value as rules see it. `resource` says that the value is an object with `apiVersion`, `kind` and
 /// `metadata`.
-pub(super) fn to_cel(value: &Value, schema: &Schema, resource: bool) -> Cel {
+pub(in crate::schema) fn to_cel(value: &Value, schema: &Schema, resource: bool) -> Cel {
     match value {
         Value::Null => Cel::Null,
         Value::Bool(flag) => Cel::Bool(*flag),
