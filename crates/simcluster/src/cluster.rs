@@ -1,6 +1,6 @@
 //! A whole cluster in a value: the API server, its controllers and the clients to use it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{self, User};
 use crate::clock::Clock;
+use crate::controllers::{self, Controllers};
 use crate::error::ApiError;
 use crate::http;
 use crate::server::ApiServer;
@@ -33,7 +34,8 @@ pub struct Builder {
     crds: Vec<Value>,
     seed: u64,
     controllers: bool,
-    nodes: usize,
+    kinds: BTreeSet<controllers::Kind>,
+    nodes: u8,
     clock: Option<Clock>,
 }
 
@@ -60,9 +62,16 @@ impl Builder {
         self
     }
 
+    /// Which controllers run, if not all: without scheduler and kubelet, Pods stay as they are written.
+    #[must_use]
+    pub fn kinds(mut self, kinds: BTreeSet<controllers::Kind>) -> Self {
+        self.kinds = kinds;
+        self
+    }
+
     /// How many Nodes there are (default: 1).
     #[must_use]
-    pub fn nodes(mut self, count: usize) -> Self {
+    pub fn nodes(mut self, count: u8) -> Self {
         self.nodes = count;
         self
     }
@@ -85,7 +94,18 @@ impl Builder {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
         }
         server.compact(server.revision());
-        Ok(SimCluster { server })
+        let controllers = self.controllers.then(|| {
+            let clients = server.clone();
+            let client_for =
+                move |name: &str| http::client::client(&clients, User::controller(name));
+            let config = controllers::Config {
+                nodes: self.nodes,
+                kinds: self.kinds,
+                ..controllers::Config::new(clock, self.seed)
+            };
+            controllers::start(client_for, &config)
+        });
+        Ok(SimCluster { server, controllers })
     }
 }
 
@@ -93,13 +113,22 @@ impl Builder {
 #[derive(Debug)]
 pub struct SimCluster {
     server: Arc<ApiServer>,
+    #[expect(dead_code, reason = "holds the controllers, which stop when it is dropped")]
+    controllers: Option<Controllers>,
 }
 
 impl SimCluster {
     /// What to start.
     #[must_use]
     pub fn builder() -> Builder {
-        Builder { crds: Vec::new(), seed: 0, controllers: true, nodes: 1, clock: None }
+        Builder {
+            crds: Vec::new(),
+            seed: 0,
+            controllers: true,
+            kinds: controllers::Kind::all(),
+            nodes: 1,
+            clock: None,
+        }
     }
 
     /// The API server.

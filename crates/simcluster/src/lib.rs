@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cluster;
 pub mod controllers;
 pub mod crd;
+pub mod env;
 pub mod error;
 pub mod field;
 pub mod fieldmanager;

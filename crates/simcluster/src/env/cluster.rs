@@ -1,0 +1,353 @@
+//! One cluster as tests see it.
+
+use std::ffi::OsString;
+use std::fmt::{self, Display};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use super::control_plane::{ControlPlane, POD_KINDS, random_hex};
+use super::kubeconfig::Remote;
+use super::{Backend, Error, Needs};
+use crate::auth::User;
+use crate::cluster::SimCluster;
+use crate::controllers::Kind;
+use crate::trace::Request;
+
+/// How long [`Cluster::eventually`] waits; virtual on a simulated cluster.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// The pause between two looks; virtual on a simulated cluster.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A cluster for one test. Clones are the same cluster.
+#[derive(Clone)]
+pub struct Cluster(Arc<Inner>);
+
+struct Inner {
+    place: Place,
+    admin: Client,
+    namespaces: Mutex<Vec<String>>,
+    /// Without controllers: nobody makes service accounts, Pods, ...
+    bare: bool,
+    /// Requests that were recorded before this test began.
+    requests_before: usize,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cluster").field(&self.0.place).finish()
+    }
+}
+
+#[derive(Debug)]
+enum Place {
+    Sim(SimCluster),
+    ControlPlane(&'static ControlPlane),
+    Remote(Box<Remote>),
+}
+
+/// What a look at a cluster says: there, or not yet.
+pub trait Reached {
+    /// What is there.
+    type Value;
+
+    /// What is there, or what is missing.
+    fn reached(self) -> Result<Self::Value, String>;
+}
+
+impl Reached for bool {
+    type Value = ();
+
+    fn reached(self) -> Result<(), String> {
+        self.then_some(()).ok_or_else(|| "not so".to_owned())
+    }
+}
+
+impl<T> Reached for Option<T> {
+    type Value = T;
+
+    fn reached(self) -> Result<T, String> {
+        self.ok_or_else(|| "not there".to_owned())
+    }
+}
+
+impl<T, E: Display> Reached for Result<T, E> {
+    type Value = T;
+
+    fn reached(self) -> Result<T, String> {
+        self.map_err(|error| error.to_string())
+    }
+}
+
+impl Cluster {
+    pub(super) async fn start(backend: Backend, needs: &Needs) -> Result<Self, Error> {
+        let (place, admin) = match backend {
+            Backend::Sim => {
+                let mut kinds = Kind::all();
+                if !needs.pods {
+                    kinds.retain(|kind| !POD_KINDS.contains(kind));
+                }
+                let builder = SimCluster::builder().controllers(!needs.bare).kinds(kinds);
+                let builder = needs.crds.iter().fold(builder, |all, crd| all.crd(crd.clone()));
+                let sim = builder.start().map_err(Error::new)?;
+                let admin = sim.client();
+                (Place::Sim(sim), admin)
+            }
+            Backend::ControlPlane => {
+                let plane = ControlPlane::shared().await?;
+                if needs.pods {
+                    plane.run_pods().await?;
+                }
+                (Place::ControlPlane(plane), plane.client(None).await?)
+            }
+            Backend::Kubeconfig => {
+                let remote = Remote::from_environment()?;
+                let admin = remote.client(None).await?;
+                (Place::Remote(Box::new(remote)), admin)
+            }
+        };
+        let inner = Inner {
+            place,
+            admin,
+            namespaces: Mutex::default(),
+            bare: needs.bare,
+            requests_before: 0,
+        };
+        let mut cluster = Self(Arc::new(inner));
+        if backend != Backend::Sim {
+            for crd in &needs.crds {
+                cluster.install(crd).await?;
+            }
+        }
+        let before = cluster.recorded().await.map_or(0, |requests| requests.len());
+        if let Some(inner) = Arc::get_mut(&mut cluster.0) {
+            inner.requests_before = before;
+        }
+        Ok(cluster)
+    }
+
+    /// Applies a CRD and waits until its kind is served.
+    async fn install(&self, crd: &Value) -> Result<(), Error> {
+        let crd: CustomResourceDefinition =
+            serde_json::from_value(crd.clone()).map_err(Error::new)?;
+        let api = Api::<CustomResourceDefinition>::all(self.client());
+        let name = crd.name_any();
+        let params = PatchParams::apply("test-environment").force();
+        api.patch(&name, &params, &Patch::Apply(&crd)).await.map_err(Error::new)?;
+        let established = async || -> Result<bool, kube::Error> {
+            let status = api.get(&name).await?.status.unwrap_or_default();
+            let mut conditions = status.conditions.into_iter().flatten();
+            Ok(conditions.any(|one| one.type_ == "Established" && one.status == "True"))
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while !established().await.map_err(Error::new)? {
+            if Instant::now() > deadline {
+                return Err(Error::new(format!("{name} is never established")));
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(())
+    }
+
+    /// Which kind of cluster this is.
+    #[must_use]
+    pub fn backend(&self) -> Backend {
+        match self.0.place {
+            Place::Sim(_) => Backend::Sim,
+            Place::ControlPlane(_) => Backend::ControlPlane,
+            Place::Remote(_) => Backend::Kubeconfig,
+        }
+    }
+
+    /// The simulated cluster itself, for tests that need virtual time or faults.
+    #[must_use]
+    pub fn sim(&self) -> Option<&SimCluster> {
+        match &self.0.place {
+            Place::Sim(sim) => Some(sim),
+            Place::ControlPlane(_) | Place::Remote(_) => None,
+        }
+    }
+
+    /// A client of the cluster's admin.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        self.0.admin.clone()
+    }
+
+    /// A client of somebody else, who may do what RBAC allows. Requests are counted by user name:
+    /// tests that count, and share a real cluster, choose a name that only they use, such as a
+    /// service account of their namespace.
+    ///
+    /// # Panics
+    /// If a real cluster's kubeconfig gives no client.
+    pub async fn client_as(&self, user: User) -> Client {
+        match &self.0.place {
+            Place::Sim(sim) => sim.client_as(user),
+            Place::ControlPlane(plane) => {
+                plane.client(Some(&user)).await.expect("the admin has a client already")
+            }
+            Place::Remote(remote) => {
+                remote.client(Some(&user)).await.expect("the admin has a client already")
+            }
+        }
+    }
+
+    /// The value of `KUBECONFIG` that leads other processes to this cluster, as its admin; `None` if
+    /// they cannot reach it ([`Needs::sockets`]).
+    #[must_use]
+    pub fn kubeconfig(&self) -> Option<OsString> {
+        match &self.0.place {
+            Place::Sim(_) => None,
+            Place::ControlPlane(plane) => Some(plane.dir().join("kubeconfig").into_os_string()),
+            Place::Remote(_) => Some(std::env::var_os("KUBECONFIG").unwrap_or_else(|| {
+                let home = std::env::home_dir().unwrap_or_default();
+                home.join(".kube/config").into_os_string()
+            })),
+        }
+    }
+
+    /// A fresh namespace, ready for Pods where somebody looks after service accounts.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub async fn namespace(&self) -> String {
+        let name = self.next_name();
+        let api = Api::<Namespace>::all(self.client());
+        let namespace = Namespace {
+            metadata: ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() },
+            ..Namespace::default()
+        };
+        api.create(&PostParams::default(), &namespace).await.expect("a namespace can be made");
+        if self.looks_after_service_accounts() {
+            let accounts = Api::<ServiceAccount>::namespaced(self.client(), &name);
+            self.eventually("the default service account", async || accounts.get("default").await)
+                .await;
+        }
+        name
+    }
+
+    fn next_name(&self) -> String {
+        let mut names = self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = match &self.0.place {
+            Place::Sim(_) => format!("test-{}", names.len() + 1),
+            Place::ControlPlane(_) | Place::Remote(_) => {
+                format!("test-{}", random_hex(4).expect("the machine has random numbers"))
+            }
+        };
+        names.push(name.clone());
+        name
+    }
+
+    fn looks_after_service_accounts(&self) -> bool {
+        match &self.0.place {
+            Place::Sim(_) => !self.0.bare,
+            Place::ControlPlane(_) | Place::Remote(_) => true,
+        }
+    }
+
+    /// Looks at the cluster until it shows what is wanted, for a minute at most; what is there is
+    /// returned. A look says `true`, `Some` or `Ok` for that, and anything else for not yet.
+    ///
+    /// # Panics
+    /// If it does not come.
+    #[expect(clippy::panic, reason = "a test harness reports by panicking")]
+    pub async fn eventually<R: Reached>(
+        &self,
+        what: &str,
+        mut look: impl AsyncFnMut() -> R,
+    ) -> R::Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match look().await.reached() {
+                Ok(value) => return value,
+                Err(missing) if Instant::now() > deadline => {
+                    let seconds = PATIENCE.as_secs();
+                    panic!("{what}: not within {seconds} s; at last: {missing}");
+                }
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    /// The requests of a user since this test began, as the cluster itself recorded them: its audit
+    /// log on a real one.
+    ///
+    /// # Panics
+    /// If the cluster keeps no record: see [`Needs::requests`].
+    pub async fn requests(&self, user: &User) -> Vec<Request> {
+        let all =
+            self.recorded().await.expect("the test said that it needs the record of requests");
+        all.into_iter()
+            .skip(self.0.requests_before)
+            .filter(|request| request.user == user.name)
+            .collect()
+    }
+
+    /// All requests that the cluster recorded.
+    async fn recorded(&self) -> Result<Vec<Request>, Error> {
+        match &self.0.place {
+            Place::Sim(sim) => Ok(sim.requests()),
+            Place::ControlPlane(plane) => {
+                // An answer can be here a moment before its line in the log: a request of our own
+                // that comes later marks the place up to which the log is whole.
+                let mark = format!("/version?mark={}", random_hex(8)?);
+                let request = http::Request::get(&mark).body(Vec::new()).map_err(Error::new)?;
+                self.0.admin.request_text(request).await.map_err(Error::new)?;
+                let deadline = Instant::now() + PATIENCE;
+                loop {
+                    let mut requests = plane.requests()?;
+                    if requests.iter().any(|request| request.line.ends_with(&mark)) {
+                        requests.retain(|request| !request.line.contains("/version?mark="));
+                        return Ok(requests);
+                    }
+                    if Instant::now() > deadline {
+                        return Err(Error::new("the audit log does not show our own request"));
+                    }
+                    sleep(PAUSE).await;
+                }
+            }
+            Place::Remote(_) => Err(Error::new("this cluster keeps no record for us")),
+        }
+    }
+
+    /// Lets time pass in which nothing should happen: `virtual_time` on a simulated cluster,
+    /// `real_time` on a real one.
+    pub async fn rest(&self, virtual_time: Duration, real_time: Duration) {
+        let time = if self.sim().is_some() { virtual_time } else { real_time };
+        sleep(time).await;
+    }
+
+    /// Removes what the test made where it would stay, and keeps the logs of a cluster of our own if
+    /// the test failed.
+    pub(super) async fn finish(&self, failed: bool) {
+        match &self.0.place {
+            Place::ControlPlane(plane) if failed => {
+                plane.keep_logs();
+                super::note(&format!(
+                    "the logs of the control plane stay in {}",
+                    plane.dir().display()
+                ));
+            }
+            Place::Sim(_) | Place::ControlPlane(_) => {}
+            Place::Remote(_) => {
+                let names = {
+                    let mut names =
+                        self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+                    std::mem::take(&mut *names)
+                };
+                let api = Api::<Namespace>::all(self.client());
+                for name in names {
+                    if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
+                        super::note(&format!("the namespace {name} stays behind: {error}"));
+                    }
+                }
+            }
+        }
+    }
+}

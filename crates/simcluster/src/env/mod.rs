@@ -1,0 +1,178 @@
+//! The clusters that tests run on: the same test on a simulated and on a real one.
+//!
+//! `TEST_CLUSTER` chooses: `sim` (or nothing) the simulated cluster in this process, in virtual time;
+//! `control-plane` a real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`; `kubeconfig` the cluster
+//! of the current context, if its name is one that tests may touch. What was asked for by name and is
+//! not there fails the test. What a cluster lacks of the [`Needs`] of a test skips it, with the reason
+//! on standard error.
+//!
+//! ```no_run
+//! use simcluster::env::{self, Needs};
+//!
+//! env::run(&Needs::default(), async |cluster| {
+//!     let namespace = cluster.namespace().await;
+//!     let client = cluster.client();
+//!     // ... and then wait for a level, never for an edge:
+//!     cluster.eventually("the namespace is empty", async || true).await;
+//! });
+//! ```
+
+mod attach;
+mod audit;
+mod backend;
+mod cluster;
+mod control_plane;
+mod kubeconfig;
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::fmt;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use serde_json::Value;
+use tokio::time::timeout;
+
+pub use backend::Backend;
+pub use cluster::{Cluster, Reached};
+
+/// How long one test may take on a real cluster.
+const REAL_TEST: Duration = Duration::from_mins(5);
+
+/// Why a cluster cannot be used.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(String);
+
+impl Error {
+    fn new(text: impl fmt::Display) -> Self {
+        Self(text.to_string())
+    }
+}
+
+/// What a test needs of its cluster.
+#[derive(Debug, Clone, Default)]
+pub struct Needs {
+    crds: Vec<Value>,
+    bare: bool,
+    pods: bool,
+    requests: bool,
+    sockets: bool,
+    virtual_time: bool,
+}
+
+impl Needs {
+    /// The kind that a CRD describes is served.
+    #[must_use]
+    pub fn crd(mut self, crd: &impl serde::Serialize) -> Self {
+        self.crds.push(serde_json::to_value(crd).expect("a CRD can be written as JSON"));
+        self
+    }
+
+    /// Nobody but the test acts on the cluster: no controllers. A real cluster always has some.
+    #[must_use]
+    pub fn bare(mut self) -> Self {
+        self.bare = true;
+        self
+    }
+
+    /// Pods are scheduled, run and become ready. Without this need nobody but the test changes them
+    /// (unless another test on the same real cluster needs it).
+    #[must_use]
+    pub fn pods(mut self) -> Self {
+        self.pods = true;
+        self
+    }
+
+    /// The cluster keeps a record of the requests: [`Cluster::requests`].
+    #[must_use]
+    pub fn requests(mut self) -> Self {
+        self.requests = true;
+        self
+    }
+
+    /// Other processes can reach the cluster: [`Cluster::kubeconfig`].
+    #[must_use]
+    pub fn sockets(mut self) -> Self {
+        self.sockets = true;
+        self
+    }
+
+    /// Time is virtual and the cluster a simulated one: [`Cluster::sim`].
+    #[must_use]
+    pub fn virtual_time(mut self) -> Self {
+        self.virtual_time = true;
+        self
+    }
+
+    /// The first of these needs that a backend does not meet.
+    fn unmet(&self, backend: Backend) -> Option<&'static str> {
+        match backend {
+            Backend::Sim if self.sockets => Some("other processes cannot reach it"),
+            Backend::ControlPlane | Backend::Kubeconfig if self.virtual_time => {
+                Some("its time is real")
+            }
+            Backend::ControlPlane | Backend::Kubeconfig if self.bare => Some("it has controllers"),
+            Backend::Kubeconfig if self.requests => Some("it keeps no record of requests for us"),
+            Backend::Sim | Backend::ControlPlane | Backend::Kubeconfig => None,
+        }
+    }
+}
+
+/// Runs a test on the cluster that `TEST_CLUSTER` chooses.
+///
+/// # Panics
+/// If the test does, if the cluster cannot be had, or if a test on a real one takes over 5 minutes.
+#[expect(clippy::panic, reason = "a test harness reports by panicking")]
+pub fn run(needs: &Needs, test: impl AsyncFnOnce(Cluster)) {
+    let backend = match Backend::from_environment() {
+        Ok(backend) => backend,
+        Err(error) => panic!("{error}"),
+    };
+    if let Some(reason) = needs.unmet(backend) {
+        skipped(&format!("{backend}: {reason}"));
+        return;
+    }
+    let runtime = match backend.runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => panic!("no runtime for tests: {error}"),
+    };
+    runtime.block_on(async {
+        let cluster = match Cluster::start(backend, needs).await {
+            Ok(cluster) => cluster,
+            Err(error) => panic!("TEST_CLUSTER={backend}: {error}"),
+        };
+        let body = AssertUnwindSafe(test(cluster.clone())).catch_unwind();
+        let outcome = match backend {
+            // Virtual time passes in leaps: the step budget of the simulation is the limit there.
+            Backend::Sim => body.await,
+            Backend::ControlPlane | Backend::Kubeconfig => {
+                timeout(REAL_TEST, body).await.unwrap_or_else(|_| {
+                    let late = "the test took over 5 minutes";
+                    note(late);
+                    let panic: Box<dyn Any + Send> = Box::new(late);
+                    Err(panic)
+                })
+            }
+        };
+        cluster.finish(outcome.is_err()).await;
+        if let Err(panic) = outcome {
+            resume_unwind(panic);
+        }
+    });
+}
+
+/// Says that a test was not run, and why.
+pub fn skipped(reason: &str) {
+    let thread = std::thread::current();
+    note(&format!("skipped {}: {reason}", thread.name().unwrap_or("a test")));
+}
+
+/// Says something past the test harness, which hides the output of what passes.
+fn note(text: &str) {
+    // Nothing can be done about a standard error that is closed.
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
