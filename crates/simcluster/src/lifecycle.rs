@@ -84,6 +84,7 @@ fn progress_names(server: &ApiServer) {
         let others: Vec<Arc<Value>> =
             server.stored(DEFINITIONS).into_iter().filter(|o| object::name(o) != name).collect();
         let now = server.clock().now();
+        write_status(server, &name, |current| crd::approval(current, now));
         write_status(server, &name, |current| crd::naming_conditions(current, &others, now));
         write_status(server, &name, |current| crd::established(current, now));
     }

@@ -195,6 +195,11 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         faults
     }
 
+    /// Warnings about a new or changed object that was found valid.
+    fn warnings(&self, _resource: &Resource, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether the kind counts `metadata.generation`, and whether this change raises it.
     fn generation_changes(&self, object: &Value, old: &Value) -> bool;
 

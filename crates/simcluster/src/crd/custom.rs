@@ -170,6 +170,15 @@ impl Strategy for CustomStrategy {
         faults
     }
 
+    fn warnings(&self, resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+        // Only what did not change is forgiven, so a new object has nothing of it.
+        if old.is_none() {
+            return Vec::new();
+        }
+        let validation = Validation { object, old, schema: &resource.schema };
+        validation.rules(&mut Vec::new()).iter().map(ToString::to_string).collect()
+    }
+
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
         let counted = |key: &&String| *key != "metadata" && !(self.status && *key == "status");
         let fields = |value: &Value| {

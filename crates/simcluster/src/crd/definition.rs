@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{definition_faults, storage_version, text, texts};
+use super::{definition_faults, definition_warnings, storage_version, text, texts};
 use crate::builtin::decode_typed;
 use crate::error::ApiError;
 use crate::field::FieldError;
@@ -156,6 +156,13 @@ impl Strategy for DefinitionStrategy {
         _around: &mut Surroundings<'_>,
     ) -> Result<(), ApiError> {
         refuse_unsupported(object)
+    }
+
+    fn warnings(&self, _resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let known = old.map(definition_warnings::all).unwrap_or_default();
+        let mut warnings = definition_warnings::all(object);
+        warnings.retain(|text| !known.contains(text));
+        warnings
     }
 
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {

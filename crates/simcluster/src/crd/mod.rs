@@ -7,6 +7,7 @@ mod custom;
 mod default_faults;
 mod definition;
 mod definition_faults;
+mod definition_warnings;
 mod embedded;
 mod go_form;
 mod metadata;

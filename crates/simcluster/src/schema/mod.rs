@@ -31,6 +31,7 @@ pub(crate) use path::Path;
 pub use prune::{prune, prune_nulls, prune_unknown};
 pub(crate) use validate::default_value_faults;
 pub use validate::{Validation, blocking_fault, validate};
+pub(crate) use values::is_format_checked;
 
 /// A node of a structural schema.
 #[derive(Debug, Clone, Default)]

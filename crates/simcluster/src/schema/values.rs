@@ -559,6 +559,12 @@ fn types(source: &Value) -> Vec<Type> {
     source.get("type").and_then(Value::as_str).and_then(Type::parse).into_iter().collect()
 }
 
+/// Whether a format is checked for values of a type; an empty type stands for none.
+pub(crate) fn is_format_checked(kind: &str, format: &str) -> bool {
+    let types: Vec<Type> = Type::parse(kind).into_iter().collect();
+    supported_format(&types, format)
+}
+
 /// Formats that the server does not know for the type are ignored.
 fn supported_format(types: &[Type], format: &str) -> bool {
     match types {

@@ -80,9 +80,9 @@ impl Write<'_> {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
         meta::tidy(&mut object);
-        let mut faults = meta::faults(resource, &object);
-        faults.extend(strategy.validate_create(resource, &object));
-        self.refuse(&object, faults)?;
+        let faults = meta::faults(resource, &object);
+        self.refuse(&object, strategy.create_faults(resource, &object, faults))?;
+        self.warn_of_contents(&object, None);
         self.warn_of_finalizers(&object, None);
         self.store_new(object)
     }
@@ -177,8 +177,9 @@ impl Write<'_> {
             faults.extend(common);
             faults.extend(changes);
         }
-        faults.extend(strategy.validate_update(resource, subresource, &object, existing));
+        let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
         self.refuse(&object, faults)?;
+        self.warn_of_contents(&object, Some(existing));
         self.warn_of_finalizers(&object, Some(existing));
         if strategy.has_generation() && strategy.generation_changes(&object, existing) {
             let generation = object::generation(existing) + 1;
@@ -281,6 +282,14 @@ impl Write<'_> {
                  your requests; duplicate UID(s) observed: {}",
                 repeated.join(", ")
             ));
+        }
+    }
+
+    /// Warns of what is accepted but not good.
+    fn warn_of_contents(&self, object: &Value, existing: Option<&Value>) {
+        let resource = self.resource();
+        for text in resource.strategy.warnings(resource, object, existing) {
+            self.call.warnings.add(text);
         }
     }
 
