@@ -16,10 +16,38 @@ pub(super) fn key_of<'a>(item: &'a Value, key: &str) -> Result<&'a Value, PatchE
             golang::type_name(item)
         )));
     }
-    item.get(key).ok_or_else(|| {
-        let map = golang::plain(item);
-        PatchError::Failed(format!("map: {map} does not contain declared merge key: {key}"))
-    })
+    match item.get(key) {
+        None => {
+            let map = golang::plain(item);
+            let text = format!("map: {map} does not contain declared merge key: {key}");
+            Err(PatchError::Failed(text))
+        }
+        // The real server panics here, and closes the connection.
+        Some(value @ (Value::Array(_) | Value::Object(_))) => Err(PatchError::Failed(format!(
+            "runtime error: comparing uncomparable type {}",
+            golang::type_name(value)
+        ))),
+        Some(value) => Ok(value),
+    }
+}
+
+/// The order of a list's items as it is remembered after changes have been merged into it. The
+/// server merges in place: items that come new fill the room that deleted ones left.
+pub(super) fn order_after_merge(mut items: Vec<Value>, changes: &[Value], key: &str) -> Vec<Value> {
+    let directive = |item: &Value| item.get("$patch").and_then(Value::as_str).map(str::to_owned);
+    let room = items.len();
+    let deleted = changes.iter().filter(|item| directive(item).as_deref() == Some("delete"));
+    for change in deleted {
+        items.retain(|item| item.get(key) != change.get(key));
+    }
+    let replaces = changes.iter().any(|item| directive(item).as_deref() == Some("replace"));
+    for change in changes.iter().filter(|item| !replaces && item.get("$patch").is_none()) {
+        let is_new = items.iter().all(|item| item.get(key) != change.get(key));
+        if is_new && items.len() < room {
+            items.push(change.clone());
+        }
+    }
+    items
 }
 
 /// Splits items in those that a list names, and the others.

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::PatchError;
 use super::convert::conversion_fault;
-use super::order::{keep_order, partition};
+use super::order::{keep_order, key_of, order_after_merge, partition};
 use crate::golang;
 use crate::schema::{PatchStrategy, Schema, Type};
 
@@ -175,18 +175,32 @@ fn set_element_orders(
         }
         let merge_key = strategy.merge_key.as_deref();
         check_order(changes.as_deref().unwrap_or_default(), &order, merge_key)?;
-        let merged = match (&current, changes) {
+        let mut live_order = current.clone().unwrap_or_default();
+        let merged = match (current, changes) {
             (None, None) => continue,
-            (Some(current), None) => current.clone(),
-            (None, Some(changes)) => changes.into_iter().filter_map(without_directives).collect(),
+            (Some(current), None) => current,
+            (None, Some(changes)) if changes.is_empty() => changes,
+            (None, Some(changes)) => {
+                check_types(&[], &changes)?;
+                changes.into_iter().filter_map(without_directives).collect()
+            }
             (Some(current), Some(changes)) if strategy.merge => {
                 let item = field.and_then(|field| field.items.as_ref()).map(|items| &**items);
-                merge_lists(current.clone(), changes, item, &strategy, false)?
+                if let Some(key) = merge_key {
+                    live_order = order_after_merge(live_order, &changes, key);
+                }
+                merge_lists(current, changes, item, &strategy, false)?
             }
             (Some(_), Some(changes)) => changes,
         };
+        if merged.is_empty() && live_order.is_empty() {
+            let text = "no elements in any of the given slices";
+            return Err(PatchError::Failed(text.to_owned()));
+        }
         let (named, others) = partition(merged, &order, merge_key)?;
-        let live_order = current.unwrap_or_default();
+        if let Some(key) = merge_key {
+            order.iter().try_for_each(|item| key_of(item, key).map(drop))?;
+        }
         let sorted = keep_order(named, others, &order, &live_order, merge_key);
         original.insert(name.to_owned(), Value::Array(sorted));
         patch.remove(name);
@@ -194,7 +208,8 @@ fn set_element_orders(
     Ok(())
 }
 
-/// The items of the patch must come in the order that the directive names.
+/// The items of the patch must come in the order that the directive names. Items with another
+/// directive than a delete count only while there is something left of that order.
 fn check_order(
     patch: &[Value],
     order: &[Value],
@@ -203,27 +218,31 @@ fn check_order(
     if patch.is_empty() || order.is_empty() {
         return Ok(());
     }
-    let mut order_left = order.iter();
-    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
-        let key = |item: &Value| match merge_key {
-            None => Ok(item.clone()),
-            Some(key) => super::order::key_of(item, key).cloned(),
-        };
-        let wanted = key(item)?;
-        loop {
-            let Some(next) = order_left.next() else {
-                return Err(PatchError::Failed(format!(
-                    "The order in patch list:\n{}\n doesn't match {ORDER_PREFIX} list:\n{}\n",
-                    golang::plain(&Value::from(patch)),
-                    golang::plain(&Value::from(order))
-                )));
-            };
-            if key(next)? == wanted {
-                break;
+    let key = |item: &Value| match merge_key {
+        None => Ok(item.clone()),
+        Some(key) => key_of(item, key).cloned(),
+    };
+    let deletes = |item: &&Value| item.get(DIRECTIVE).and_then(Value::as_str) == Some("delete");
+    let mut items = patch.iter().filter(|item| !deletes(item)).peekable();
+    let mut places = order.iter().peekable();
+    while let (Some(item), Some(place)) = (items.peek(), places.peek()) {
+        if item.get(DIRECTIVE).is_some() {
+            items.next();
+        } else {
+            if key(item)? == key(place)? {
+                items.next();
             }
+            places.next();
         }
     }
-    Ok(())
+    if items.peek().is_none() {
+        return Ok(());
+    }
+    Err(PatchError::Failed(format!(
+        "The order in patch list:\n{}\n doesn't match {ORDER_PREFIX} list:\n{}\n",
+        golang::plain(&Value::from(patch)),
+        golang::plain(&Value::from(order))
+    )))
 }
 
 fn merge_lists(
@@ -295,7 +314,7 @@ fn apply_item_directives(
         };
         match directive.as_str() {
             Some("delete") => {
-                let wanted = super::order::key_of(&item, key)?;
+                let wanted = key_of(&item, key)?;
                 original.retain(|item| item.get(key) != Some(wanted));
             }
             Some("replace") => replaces = true,
@@ -316,7 +335,7 @@ fn merge_items(
     schema: Option<&Schema>,
 ) -> Result<Vec<Value>, PatchError> {
     for item in patch {
-        let wanted = super::order::key_of(item, key)?;
+        let wanted = key_of(item, key)?;
         match original.iter_mut().find(|item| item.get(key) == Some(wanted)) {
             Some(current) => {
                 let (Value::Object(old), Value::Object(new)) = (current.take(), item.clone())
