@@ -20,6 +20,10 @@ use crate::trace::Request;
 /// When virtual time starts: a fixed moment, so that equal tests see equal times.
 const START: &str = "2026-01-01T00:00:00Z";
 
+/// What the `kubernetes` Service leads to: endpoints may not be loopback addresses, and this one is for
+/// documentation, so that nothing is there.
+const API_SERVER_IP: &str = "192.0.2.2";
+
 /// Virtual time without a single write after which a cluster counts as settled. Longer than the
 /// delays of the simulated controllers, shorter than the back-off of a container that crashes for
 /// ever.
@@ -273,7 +277,7 @@ fn bootstrap(server: &Arc<ApiServer>) -> Result<(), ApiError> {
                 "labels": { "endpointslice.kubernetes.io/skip-mirror": "true" },
             },
             "subsets": [{
-                "addresses": [{ "ip": "127.0.0.1" }],
+                "addresses": [{ "ip": API_SERVER_IP }],
                 "ports": [{ "name": "https", "port": 6443, "protocol": "TCP" }],
             }],
         }),
@@ -288,7 +292,7 @@ fn bootstrap(server: &Arc<ApiServer>) -> Result<(), ApiError> {
                 "labels": { "kubernetes.io/service-name": "kubernetes" },
             },
             "addressType": "IPv4",
-            "endpoints": [{ "addresses": ["127.0.0.1"], "conditions": { "ready": true } }],
+            "endpoints": [{ "addresses": [API_SERVER_IP], "conditions": { "ready": true } }],
             "ports": [{ "name": "https", "port": 6443, "protocol": "TCP" }],
         }),
     )?;

@@ -166,6 +166,11 @@ impl Write<'_> {
         meta::fill_namespace(resource, &self.call.namespace, &mut object)?;
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
+        if subresource.is_empty() {
+            self.server.with_surroundings(|around| {
+                strategy.allocate_for_update(resource, &mut object, existing, around)
+            })?;
+        }
         strategy.prepare_for_update(resource, subresource, &mut object, existing);
         restore_after(&mut object, existing);
         meta::tidy(&mut object);
