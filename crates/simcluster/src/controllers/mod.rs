@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ServiceAccount};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 use kube::{Api, Client};
@@ -21,7 +22,10 @@ use self::runtime::{Informer, Recorder, Tasks};
 use crate::clock::Clock;
 
 mod deployment;
+mod garbage;
+mod kinds;
 mod kubelet;
+mod namespace;
 mod owners;
 mod pods;
 mod replicaset;
@@ -51,6 +55,10 @@ pub enum Kind {
     Kubelet,
     /// Each namespace gets its default ServiceAccount and the API server's CA.
     ServiceAccount,
+    /// Dependents follow their owners.
+    Garbage,
+    /// Namespaces that are deleted are emptied.
+    Namespace,
 }
 
 impl Kind {
@@ -63,6 +71,8 @@ impl Kind {
             Self::Scheduler,
             Self::Kubelet,
             Self::ServiceAccount,
+            Self::Garbage,
+            Self::Namespace,
         ])
     }
 }
@@ -162,6 +172,7 @@ struct Informers {
     namespaces: Informer<Namespace>,
     default_accounts: Informer<ServiceAccount>,
     root_cas: Informer<ConfigMap>,
+    definitions: Informer<CustomResourceDefinition>,
 }
 
 impl Informers {
@@ -174,6 +185,7 @@ impl Informers {
             namespaces: Informer::new(|_| None),
             default_accounts: Informer::new(|_| None),
             root_cas: Informer::new(|_| None),
+            definitions: Informer::new(|_| None),
         }
     }
 
@@ -184,6 +196,7 @@ impl Informers {
         self.pods.start(Api::all(client.clone()), config(), tasks);
         self.nodes.start(Api::all(client.clone()), config(), tasks);
         self.namespaces.start(Api::all(client.clone()), config(), tasks);
+        self.definitions.start(Api::all(client.clone()), config(), tasks);
         let named = |name: &str| config().fields(&format!("metadata.name={name}"));
         let (accounts, root_cas) = (named(serviceaccount::DEFAULT), named(serviceaccount::ROOT_CA));
         self.default_accounts.start(Api::all(client.clone()), accounts, tasks);
@@ -193,7 +206,8 @@ impl Informers {
 
 /// Starts controllers on the current runtime. `client_for` makes a client for a controller's user, by
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
-/// `root-ca-cert-publisher`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
+/// `root-ca-cert-publisher`, `generic-garbage-collector`,
+/// `namespace-controller`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
 /// that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
@@ -238,6 +252,18 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
             config.root_ca.clone(),
             &mut informers,
         );
+        tasks.run(controller, queue);
+    }
+    if config.kinds.contains(&Kind::Garbage) {
+        let client = client_for("generic-garbage-collector");
+        let component = "garbage-collector-controller";
+        let recorder = Recorder::start(client.clone(), clock, component, MANAGER, &mut tasks);
+        let (controller, queue) = garbage::Controller::wire(client, recorder, &mut informers);
+        tasks.run(controller, queue);
+    }
+    if config.kinds.contains(&Kind::Namespace) {
+        let client = client_for("namespace-controller");
+        let (controller, queue) = namespace::Controller::wire(client, clock, &mut informers);
         tasks.run(controller, queue);
     }
     informers.start(&client_for(MANAGER), &mut tasks);

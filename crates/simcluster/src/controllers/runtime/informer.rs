@@ -64,11 +64,12 @@ where
 
     /// Begins to list and watch.
     pub(crate) fn start(self, api: Api<K>, config: watcher::Config, tasks: &mut Tasks) {
-        tasks.spawn(self.run(api, config.timeout(WATCH_SECONDS)));
+        tasks.spawn(self.run(api, config));
     }
 
-    async fn run(self, api: Api<K>, config: watcher::Config) {
-        let mut events = Box::pin(watcher::watcher(api, config));
+    /// Lists and watches until dropped.
+    pub(crate) async fn run(self, api: Api<K>, config: watcher::Config) {
+        let mut events = Box::pin(watcher::watcher(api, config.timeout(WATCH_SECONDS)));
         let mut listed = BTreeSet::new();
         let mut failures = 0;
         while let Some(event) = events.next().await {

@@ -234,6 +234,22 @@ impl Drop for Tasks {
     }
 }
 
+/// A task that ends when this is dropped.
+pub(crate) struct Aborting(JoinHandle<()>);
+
+impl Aborting {
+    /// Runs a future on the current runtime.
+    pub(crate) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self(tokio::spawn(task))
+    }
+}
+
+impl Drop for Aborting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     panic
         .downcast_ref::<&str>()
