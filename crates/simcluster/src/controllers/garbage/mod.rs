@@ -108,7 +108,7 @@ impl Controller {
             let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
             let look = match (change.new, change.old) {
                 (Some(new), _) => graph
-                    .observe(Node { kind: of_kind.clone(), meta: Arc::new(new.metadata.clone()) }),
+                    .observe(&Node { kind: of_kind.clone(), meta: Arc::new(new.metadata.clone()) }),
                 (None, Some(old)) => graph.remove(old.metadata.uid.as_deref().unwrap_or_default()),
                 (None, None) => return,
             };
