@@ -102,7 +102,7 @@ pub fn plan(observed: &Observed, settings: Settings, now: Timestamp) -> Plan {
     }
     if let Ok(app) = &valid {
         operations.extend(child_operations(observed, app));
-        if operations.is_empty() && wants_pods(observed, app) {
+        if operations.is_empty() && wants_pods(observed, app, now) {
             operations.push(Operation::ListPods);
         }
     }
@@ -203,10 +203,15 @@ fn delete(kind: ChildKind, live: &Child) -> Option<Operation> {
     (!live.deleting).then_some(operation)
 }
 
-fn wants_pods(observed: &Observed, app: &Valid) -> bool {
+/// Pods are asked why an app is not there, but not in the first moments after something changed:
+/// every rollout has those. What failed is asked each time, or the failure would be forgotten.
+fn wants_pods(observed: &Observed, app: &Valid, now: Timestamp) -> bool {
+    let status = &observed.app.status;
+    let is_time = status.phase == Some(Phase::Failed) || age(status, now) >= LOOK_MIN;
     let in_the_way = !conflicts(observed, app).is_empty() || !observed.refused.is_empty();
     let deployment = observed.ours(ChildKind::Deployment);
     observed.pods.is_none()
+        && is_time
         && !in_the_way
         && deployment.is_some_and(|live| !status::is_complete(live, app) && status::has_pods(live))
 }

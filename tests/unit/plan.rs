@@ -201,16 +201,21 @@ fn nothing_is_made_behind_a_stranger() {
 
 #[test]
 fn pods_are_listed_only_while_they_can_tell_something() {
-    let progressing = |replicas: i64| {
-        settled(move |_, children| {
+    let progressing = |replicas: i64, phase: &str, last_updated: &str| {
+        let status = json!({"phase": phase, "lastUpdated": last_updated});
+        settled(move |app, children| {
+            app["status"] = status.clone();
             children[0].1["status"] = complete(2);
             children[0].1["status"]["readyReplicas"] = json!(1);
             children[0].1["status"]["replicas"] = json!(replicas);
         })
     };
-    check(&progressing(2), &["ListPods"]);
-    check(&progressing(0), &[]);
-    let mut looked = progressing(2);
+    let (just_now, a_while_ago) = ("2026-01-01T00:09:59Z", "2026-01-01T00:09:58Z");
+    check(&progressing(2, "Progressing", a_while_ago), &["ListPods"]);
+    check(&progressing(0, "Progressing", a_while_ago), &[]);
+    check(&progressing(2, "Progressing", just_now), &[]);
+    check(&progressing(2, "Failed", just_now), &["ListPods"]);
+    let mut looked = progressing(2, "Failed", a_while_ago);
     looked.pods = Some(Vec::new());
     check(&looked, &[]);
 }
