@@ -1,6 +1,6 @@
 //! Wires the watches to the reconcile.
 
-use std::{future::Future, sync::Arc};
+use std::{collections::BTreeSet, future::Future, sync::Arc};
 
 use futures::{
     StreamExt,
@@ -29,7 +29,9 @@ pub async fn run(
     let scopes: Vec<Option<&str>> = if namespaces.is_empty() {
         vec![None]
     } else {
-        namespaces.iter().map(|namespace| Some(namespace.as_str())).collect()
+        // Two watches of one namespace would disturb each other's lists.
+        let namespaces: BTreeSet<&str> = namespaces.iter().map(String::as_str).collect();
+        namespaces.into_iter().map(Some).collect()
     };
     let streams: Vec<BoxStream<'static, Heard>> =
         scopes.into_iter().flat_map(|scope| watches(&ctx, scope)).collect();

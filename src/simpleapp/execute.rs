@@ -126,7 +126,7 @@ impl Pass<'_> {
         match send(request, api.patch(&key.name, &params, &Patch::Apply(&child))).await {
             Ok(object) => {
                 let child = self.ctx.cache(kind).wrote(Child::of(&object));
-                tracing::info!(app = %key, kind = ?kind, "{done} a child");
+                tracing::info!(?kind, "{done} a child");
                 self.changes.push(format!("{done} {kind:?}"));
                 self.observed.children.insert(kind, child);
                 self.observed.applied.insert(kind);
@@ -135,7 +135,7 @@ impl Pass<'_> {
             Err(error)
                 if error.class() == ErrorClass::Refused && !error.is_namespace_terminating() =>
             {
-                tracing::warn!(app = %key, %error, "the server refuses a child");
+                tracing::warn!(%error, "the server refuses a child");
                 let status = error.status();
                 let refusal = Refusal {
                     reason: status.map(|status| status.reason.clone()).unwrap_or_default(),
@@ -167,7 +167,7 @@ impl Pass<'_> {
         let request = format!("delete {kind:?} {key}");
         match send(request, api.delete(&key.name, &params)).await {
             Ok(answer) => {
-                tracing::info!(app = %key, kind = ?kind, "deleted a child");
+                tracing::info!(?kind, "deleted a child");
                 self.changes.push(format!("deleted {kind:?}"));
                 let remains = answer.left().filter(|o| o.metadata.deletion_timestamp.is_some());
                 self.forget(kind, &uid, remains.as_ref());
@@ -228,7 +228,7 @@ impl Pass<'_> {
         if left > SignedDuration::ZERO {
             return Err(ReconcileError::CleanUp { error, left: left.unsigned_abs() });
         }
-        tracing::error!(app = %deleted.key, %error, "let go without a clean-up: it took too long");
+        tracing::error!(%error, "let go without a clean-up: it took too long");
         let note = format!("Let go without a clean-up, which failed for too long: {error}");
         self.publish(warning("CleanupTimeout", note)).await;
         Ok(())

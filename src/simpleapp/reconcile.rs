@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{Api, Client, core::DynamicObject};
 use thiserror::Error;
+use tracing::Instrument;
 
 use crate::{
     api::simpleapp::{GROUP, KIND, VERSION},
@@ -123,18 +124,18 @@ impl ReconcileError {
         }
     }
 
-    fn log(&self, key: &Key) {
+    fn log(&self) {
         match self {
             Self::Request(error) | Self::Status(error) if error.is_namespace_terminating() => {
-                tracing::debug!(app = %key, error = %self, "the namespace is going");
+                tracing::debug!(error = %self, "the namespace is going");
             }
             Self::Request(error) | Self::Status(error) if error.class() == ErrorClass::Conflict => {
-                tracing::debug!(app = %key, error = %self, "something changed meanwhile; looking again");
+                tracing::debug!(error = %self, "something changed meanwhile; looking again");
             }
             Self::Request(_) | Self::Status(_) | Self::CleanUp { .. } => {
-                tracing::warn!(app = %key, error = %self, "will be tried again");
+                tracing::warn!(error = %self, "will be tried again");
             }
-            Self::Endless { .. } => tracing::error!(app = %key, error = %self, "gave up for now"),
+            Self::Endless { .. } => tracing::error!(error = %self, "gave up for now"),
         }
     }
 }
@@ -144,14 +145,19 @@ pub async fn reconcile(key: Key, ctx: Arc<Context>) -> Verdict {
     let Some(app) = ctx.apps.get(&key) else {
         return Verdict::Done(None);
     };
-    let observed = observe(app, &ctx);
-    let mut pass = Pass { ctx: &ctx, observed, changes: Vec::new(), must_plan_anew: false };
+    let span = tracing::info_span!("reconcile", app = %key, generation = app.generation);
+    pass(app, &ctx).instrument(span).await
+}
+
+async fn pass(app: Arc<App>, ctx: &Context) -> Verdict {
+    let observed = observe(app, ctx);
+    let mut pass = Pass { ctx, observed, changes: Vec::new(), must_plan_anew: false };
     let outcome = pass.run().await;
     pass.report_changes().await;
     match outcome {
         Ok(requeue) => Verdict::Done(requeue),
         Err(error) => {
-            error.log(&key);
+            error.log();
             if !matches!(error, ReconcileError::Status(_)) {
                 pass.report_pending().await;
             }
@@ -182,7 +188,9 @@ impl Pass<'_> {
         for _round in 0..ROUNDS_MAX {
             let plan = plan(&self.observed, self.ctx.settings, self.ctx.clock.now());
             if self.ctx.dry_run {
-                tracing::info!(app = %self.observed.app.key, ?plan, "would do this");
+                if !plan.operations.is_empty() || plan.status.is_some() {
+                    tracing::info!(?plan, "would do this");
+                }
                 return Ok(plan.requeue);
             }
             if plan.operations.is_empty() {
@@ -211,7 +219,7 @@ impl Pass<'_> {
             let phase = status.phase;
             if phase != app.status.phase {
                 let text = status.message.as_deref();
-                tracing::info!(app = %app.key, ?phase, text, "phase changed");
+                tracing::info!(?phase, text, "phase changed");
             }
             let value = serde_json::to_value(status).expect("a status is plain data");
             let patch = finalizer::status(&app.uid, &value);

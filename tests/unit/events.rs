@@ -12,9 +12,11 @@ use simpleapp_operator::kernel::{
 
 use crate::support::{
     assert_snapshot,
-    script::{Answer, play},
-    world::NOW,
+    script::{Answer, create, fails, patch_event, play},
+    world::{NOW, now},
 };
+
+const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/shop/events";
 
 fn app() -> ObjectReference {
     ObjectReference {
@@ -46,10 +48,10 @@ async fn a_repeated_event_is_counted_and_an_old_one_begins_anew() {
         })
     };
     let script = vec![
-        crate::support::script::create("/apis/events.k8s.io/v1/namespaces/shop/events", echo()),
-        crate::support::script::patch_event("web.", Answer::Made(Box::new(made))),
-        crate::support::script::create("/apis/events.k8s.io/v1/namespaces/shop/events", echo()),
-        crate::support::script::create("/apis/events.k8s.io/v1/namespaces/shop/events", echo()),
+        create(EVENTS, echo()),
+        patch_event(Answer::Made(Box::new(made))),
+        create(EVENTS, echo()),
+        create(EVENTS, echo()),
     ];
     let ((), conversation) = play(script, |client| async move {
         let events = ApiEvents::new(client, clock, "pod-1".into());
@@ -66,12 +68,9 @@ async fn a_repeated_event_is_counted_and_an_old_one_begins_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_refused_is_lost_and_nothing_else() {
-    let script = vec![crate::support::script::create(
-        "/apis/events.k8s.io/v1/namespaces/shop/events",
-        crate::support::script::fails(403, "Forbidden", "no"),
-    )];
+    let script = vec![create(EVENTS, fails(403, "Forbidden", "no"))];
     play(script, |client| async move {
-        let events = ApiEvents::new(client, Clock::new(crate::support::world::now), "pod-1".into());
+        let events = ApiEvents::new(client, Clock::new(now), "pod-1".into());
         events.publish(app(), event(&"ü".repeat(2000))).await;
     })
     .await;

@@ -5,17 +5,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use simpleapp_operator::{
     kernel::{error::ErrorClass, work::Verdict},
-    simpleapp::observed::ChildKind,
+    simpleapp::{observed::ChildKind, plan::plan},
 };
 
 use crate::support::{
     assert_snapshot,
-    fixtures::{FINALIZER, app, complete, guarded, stored_children},
+    fixtures::{FINALIZER, app, complete, guarded, observed, stored, stored_children},
     script::{
         Answer, CONFIG_MAPS, DEPLOYMENTS, INGRESSES, SERVICES, Step, applies, apply, create,
         delete, fails, failure, list_pods, patch_app, patch_status, patches,
     },
-    world::{Done, World},
+    world::{Done, SETTINGS, World},
 };
 
 const CASE: &str = "litmus-3-all-fields";
@@ -33,12 +33,8 @@ fn settled(change: impl Fn(&mut Value, &mut Vec<(ChildKind, Value)>)) -> World {
 
 /// The status that we write about `app` as it is.
 fn said(app: &Value, children: &[(ChildKind, Value)]) -> Value {
-    let observed = crate::support::fixtures::observed(app, children);
-    let plan = simpleapp_operator::simpleapp::plan::plan(
-        &observed,
-        crate::support::world::SETTINGS,
-        "2026-01-01T00:01:00Z".parse().unwrap(),
-    );
+    let then = "2026-01-01T00:01:00Z".parse().unwrap();
+    let plan = plan(&observed(app, children), SETTINGS, then);
     serde_json::to_value(plan.status.unwrap()).unwrap()
 }
 
@@ -111,21 +107,8 @@ async fn a_label_on_the_app_is_no_request() {
 
 #[tokio::test(start_paused = true)]
 async fn an_app_that_is_gone_is_no_request() {
-    let world = settled(|_, _| {});
-    let (verdict, _) = crate::support::script::play(vec![], |client| async move {
-        let events = std::sync::Arc::new(crate::support::world::Kept::default());
-        let clean_up = simpleapp_operator::kernel::audit::AuditRecord::new(client.clone(), None);
-        let ctx = simpleapp_operator::simpleapp::reconcile::Context::new(
-            client,
-            simpleapp_operator::kernel::clock::Clock::new(crate::support::world::now),
-            events,
-            std::sync::Arc::new(clean_up),
-            crate::support::world::SETTINGS,
-        );
-        simpleapp_operator::simpleapp::reconcile::reconcile(world.key(), ctx.into()).await
-    })
-    .await;
-    assert_eq!(verdict, Verdict::Done(None));
+    let world = World { is_gone: true, ..settled(|_, _| {}) };
+    assert_eq!(world.reconcile(vec![]).await.verdict, Verdict::Done(None));
 }
 
 #[tokio::test(start_paused = true)]
@@ -334,7 +317,7 @@ async fn a_refusal_is_reported_on_the_app() {
 async fn a_child_that_does_not_stick_is_applied_once_a_reconcile() {
     // Something on the server's side changes what we apply.
     let changed = Answer::Made(Box::new(|body| {
-        let mut object = crate::support::fixtures::stored(body, "uid-Deployment", 300);
+        let mut object = stored(body, "uid-Deployment", 300);
         object["spec"]["template"]["spec"]["containers"][0]["image"] = json!("mirror/nginx:1.29");
         object["status"] = complete(2);
         object
@@ -390,25 +373,8 @@ async fn a_patch_whose_tests_fail_means_look_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_makes_no_request() {
-    // `World` runs for real; the switch is the context's.
-    let (verdict, _) = crate::support::script::play(vec![], |client| async move {
-        let events = std::sync::Arc::new(crate::support::world::Kept::default());
-        let clean_up = simpleapp_operator::kernel::audit::AuditRecord::new(client.clone(), None);
-        let mut ctx = simpleapp_operator::simpleapp::reconcile::Context::new(
-            client,
-            simpleapp_operator::kernel::clock::Clock::new(crate::support::world::now),
-            events,
-            std::sync::Arc::new(clean_up),
-            crate::support::world::SETTINGS,
-        );
-        ctx.dry_run = true;
-        let app = crate::support::fixtures::parse(&app(CASE));
-        let key = app.key.clone();
-        ctx.apps.absorb("", kube::runtime::watcher::Event::Apply(app));
-        simpleapp_operator::simpleapp::reconcile::reconcile(key, ctx.into()).await
-    })
-    .await;
-    assert_eq!(verdict, Verdict::Done(None));
+    let world = World { dry_run: true, ..World::new(app(CASE)) };
+    assert_eq!(world.reconcile(vec![]).await.verdict, Verdict::Done(None));
 }
 
 #[tokio::test(start_paused = true)]

@@ -208,8 +208,8 @@ fn response(code: u16, body: &Value) -> Response<Body> {
     Response::builder().status(code).body(Body::from(bytes)).unwrap()
 }
 
-/// Merge patch of an event, whose name ends in a hash.
-pub(crate) fn patch_event(_prefix: &str, answer: Answer) -> Step {
+/// Merge patch of an event about `web`.
+pub(crate) fn patch_event(answer: Answer) -> Step {
     let line = "PATCH /apis/events.k8s.io/v1/namespaces/shop/events/web.HASH?&fieldManager=simpleapp-operator";
     Step { line: line.to_owned(), content_type: Some("application/merge-patch+json"), answer }
 }

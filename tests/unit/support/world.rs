@@ -66,11 +66,21 @@ pub(crate) struct World {
     pub(crate) children: Vec<(ChildKind, Value)>,
     pub(crate) operator_namespace: Option<String>,
     pub(crate) now: Timestamp,
+    /// The app went before the reconcile began.
+    pub(crate) is_gone: bool,
+    pub(crate) dry_run: bool,
 }
 
 impl World {
     pub(crate) fn new(app: Value) -> Self {
-        Self { app, children: Vec::new(), operator_namespace: None, now: now() }
+        Self {
+            app,
+            children: Vec::new(),
+            operator_namespace: None,
+            now: now(),
+            is_gone: false,
+            dry_run: false,
+        }
     }
 
     pub(crate) fn with(mut self, children: Vec<(ChildKind, Value)>) -> Self {
@@ -90,9 +100,12 @@ impl World {
     fn context(&self, client: Client, events: Arc<Kept>) -> Context {
         let now = self.now;
         let clean_up = AuditRecord::new(client.clone(), self.operator_namespace.clone());
-        let ctx =
+        let mut ctx =
             Context::new(client, Clock::new(move || now), events, Arc::new(clean_up), SETTINGS);
-        ctx.apps.absorb("", watcher::Event::Apply(App::of(&dynamic(&self.app))));
+        ctx.dry_run = self.dry_run;
+        if !self.is_gone {
+            ctx.apps.absorb("", watcher::Event::Apply(App::of(&dynamic(&self.app))));
+        }
         for (kind, child) in &self.children {
             let child = Child::of(&dynamic(child));
             ctx.children[kind].absorb("", watcher::Event::Apply(child));
