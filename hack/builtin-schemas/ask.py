@@ -65,14 +65,19 @@ def main():
         place = f"{root}/{plural}" if plural in cluster_wide else f"{root}/namespaces/ask/{plural}"
         text = question.get("text") or json.dumps(question["body"])
         if "old" not in question:
-            status, body = server.send("POST", f"{place}?dryRun=All", text)
+            status, body = server.send("POST", f"{place}?dryRun=All&fieldValidation=Strict", text)
         else:
             status, old = server.send("POST", place, json.dumps(question["old"]))
             if status >= 400:
                 sys.exit(f"question {number}: {old}")
+            if "text" not in question:
+                body = dict(question["body"], metadata=dict(
+                    question["body"]["metadata"],
+                    resourceVersion=old["metadata"]["resourceVersion"]))
+                text = json.dumps(body)
             own = f"{place}/{old['metadata']['name']}"
             target = own + (f"/{question['sub']}" if question.get("sub") else "")
-            status, body = server.send("PUT", f"{target}?dryRun=All", text)
+            status, body = server.send("PUT", f"{target}?dryRun=All&fieldValidation=Strict", text)
             server.send("DELETE", f"{own}?gracePeriodSeconds=0")
             time.sleep(0.05)
         question["answer"] = normal(status, body)

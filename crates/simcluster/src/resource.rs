@@ -253,6 +253,11 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     /// is stricter. The server reports the faults for `metadata.name`; strategies do not.
     fn name_faults(&self, name: &str, prefix: bool) -> Vec<String>;
 
+    /// API group that a refusal of an invalid object names: that of the type behind the resource.
+    fn invalid_group<'a>(&self, resource: &'a Resource) -> &'a str {
+        &resource.group
+    }
+
     /// Whether an object without finalizers that is being deleted may go (Namespaces wait for their
     /// `spec.finalizers`, too).
     fn may_be_removed(&self, _object: &Value) -> bool {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::{Call, meta};
-use crate::error::{ApiError, Cause, Details};
+use crate::error::{ApiError, Cause, Details, Names};
 use crate::field::FieldError;
 use crate::fieldmanager;
 use crate::object;
@@ -315,7 +315,10 @@ impl Write<'_> {
         if self.resource().custom && !faults.iter().any(|fault| fault.field == "<nil>") {
             faults.extend(schema::blocking_fault(&faults));
         }
-        Err(ApiError::invalid(self.resource().names(), object::name(object), &faults))
+        let resource = self.resource();
+        let group = resource.strategy.invalid_group(resource);
+        let names = Names { group, ..resource.names() };
+        Err(ApiError::invalid(names, object::name(object), &faults))
     }
 }
 

@@ -10,6 +10,7 @@ mod network;
 mod pod;
 mod pod_spec;
 mod policy;
+mod rbac;
 mod rules;
 mod service;
 mod service_validation;
@@ -27,7 +28,7 @@ use crate::crd::DefinitionStrategy;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
-use crate::object::{self, as_map, at_path, metadata_mut, put};
+use crate::object::{as_map, at_path, metadata_mut, put};
 use crate::resource::{Decoded, Resource, Strategy, Surroundings};
 
 /// The rules of a built-in kind.
@@ -92,9 +93,7 @@ impl Strategy for BuiltIn {
     }
 
     fn validate_create(&self, _resource: &Resource, object: &Value) -> Vec<FieldError> {
-        let mut faults = finalizers(object);
-        faults.extend((self.rules.validate)(object));
-        faults
+        (self.rules.validate)(object)
     }
 
     fn prepare_for_update(
@@ -122,12 +121,10 @@ impl Strategy for BuiltIn {
         if subresource == "status" {
             return (self.rules.validate_status)(object, old);
         }
-        let mut faults = finalizers(object);
-        faults.extend(match self.rules.validate_update {
+        match self.rules.validate_update {
             Some(validate) => validate(object, old),
             None => (self.rules.validate)(object),
-        });
-        faults
+        }
     }
 
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
@@ -180,6 +177,11 @@ impl Strategy for BuiltIn {
         (self.rules.name_faults)(&masked)
     }
 
+    fn invalid_group<'a>(&self, resource: &'a Resource) -> &'a str {
+        // Events of both groups are of one type.
+        if resource.plural == "events" { "" } else { &resource.group }
+    }
+
     fn may_be_removed(&self, object: &Value) -> bool {
         (self.rules.may_be_removed)(object)
     }
@@ -219,15 +221,6 @@ fn mismatch(resource: &Resource, api_version: &str, kind: &str) -> String {
     let package = internal_package(&resource.group);
     let wanted = &resource.kind;
     format!("converting ({version}.{kind}) to ({package}.{wanted}): unknown conversion")
-}
-
-/// Finalizers of built-in kinds have a path, or are the server's own.
-fn finalizers(object: &Value) -> Vec<FieldError> {
-    let all = object::meta_list(object, "finalizers").enumerate();
-    all.flat_map(|(index, name)| {
-        names::kube_finalizer(&format!("metadata.finalizers[{index}]"), name)
-    })
-    .collect()
 }
 
 /// Name of the Go package that holds a group's internal types.

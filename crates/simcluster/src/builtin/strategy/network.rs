@@ -71,6 +71,29 @@ fn ingress_spec(ingress: &Value) -> Vec<FieldError> {
     faults.0
 }
 
+/// The points at which a load balancer listens, as its controller writes them.
+pub(super) fn load_balancer_status(object: &Value, old: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    let points = |one| items(one, &["status", "loadBalancer", "ingress"]);
+    for (index, point) in points(object).iter().enumerate() {
+        let here = format!("status.loadBalancer.ingress[{index}]");
+        let ip = text(point, &["ip"]);
+        let known = points(old).iter().any(|one| text(one, &["ip"]) == ip);
+        if !ip.is_empty() && !known {
+            faults.texts(&format!("{here}.ip"), ip, names::ip(ip));
+        }
+        let host = text(point, &["hostname"]);
+        if !host.is_empty() {
+            let field = format!("{here}.hostname");
+            faults.texts(&field, host, names::dns1123_subdomain(host));
+            if host.parse::<IpAddr>().is_ok() {
+                faults.invalid(field, &json!(host), "must be a DNS name, not an IP address");
+            }
+        }
+    }
+    faults.0
+}
+
 fn host_texts(host: &str) -> Vec<String> {
     if host.contains('*') {
         names::wildcard_subdomain(host)
@@ -333,7 +356,7 @@ pub(super) fn endpoint_slice_update(slice: &Value, old: &Value) -> Vec<FieldErro
     faults.0
 }
 
-fn endpoint_ip(address: &str, field: &str, faults: &mut Faults) {
+pub(super) fn endpoint_ip(address: &str, field: &str, faults: &mut Faults) {
     let wrong = names::ip(address);
     if !wrong.is_empty() {
         faults.texts(field, address, wrong);

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::labels::{self, Labels};
 use super::{
-    config, event, network, pod, pod_spec, policy, service, service_validation, small, workload,
+    config, event, network, pod, pod_spec, policy, rbac, service, service_validation, small,
+    workload,
 };
 use crate::error::ApiError;
 use crate::field::FieldError;
@@ -97,8 +98,8 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
         "rbac.authorization.k8s.io" => rbac(plural),
         "events.k8s.io" => Rules {
             field_labels: labels::NEW_EVENT,
-            validate: policy::new_event,
-            validate_update: Some(policy::new_event_update),
+            validate: event::newer,
+            validate_update: Some(event::newer_update),
             ..event()
         },
         "apiextensions.k8s.io" => Rules {
@@ -162,6 +163,7 @@ fn core(plural: &str) -> Rules {
             allocate_for_create: service::allocate_for_create,
             allocate_for_update: service::allocate_for_update,
             prepare_for_update: service::prepare_for_update,
+            validate_status: service_validation::status,
             validate: service_validation::create,
             validate_update: Some(service_validation::update),
             field_labels: labels::SERVICE,
@@ -220,8 +222,8 @@ fn core(plural: &str) -> Rules {
 fn event() -> Rules {
     Rules {
         allow_create_on_update: true,
-        validate: policy::event,
-        validate_update: Some(policy::event_update),
+        validate: event::stored,
+        validate_update: Some(event::stored_update),
         encode_stored: event::encode_stored,
         decode_stored: event::decode_stored,
         field_labels: labels::EVENT,
@@ -275,6 +277,7 @@ fn with_spec(plural: &str) -> Rules {
     let base = Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
     match plural {
         "ingresses" => Rules {
+            validate_status: network::load_balancer_status,
             validate: network::ingress_create,
             validate_update: Some(network::ingress_update),
             ..base
@@ -300,16 +303,16 @@ fn rbac(plural: &str) -> Rules {
     let base =
         Rules { name_faults: names::path_segment, allow_create_on_update: true, ..Rules::plain() };
     match plural {
-        "roles" => Rules { validate: policy::role, ..base },
-        "clusterroles" => Rules { validate: policy::cluster_role, ..base },
+        "roles" => Rules { validate: rbac::role, ..base },
+        "clusterroles" => Rules { validate: rbac::cluster_role, ..base },
         "rolebindings" => Rules {
-            validate: policy::role_binding,
-            validate_update: Some(policy::role_binding_update),
+            validate: rbac::role_binding,
+            validate_update: Some(rbac::role_binding_update),
             ..base
         },
         "clusterrolebindings" => Rules {
-            validate: policy::cluster_role_binding,
-            validate_update: Some(policy::cluster_role_binding_update),
+            validate: rbac::cluster_role_binding,
+            validate_update: Some(rbac::cluster_role_binding_update),
             ..base
         },
         _ => base,

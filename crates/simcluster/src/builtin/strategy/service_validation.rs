@@ -34,6 +34,18 @@ pub(super) fn update(service: &Value, old: &Value) -> Vec<FieldError> {
     faults.0
 }
 
+pub(super) fn status(service: &Value, old: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    let points = items(service, &["status", "loadBalancer", "ingress"]);
+    if !is_balancer(service) && !points.is_empty() {
+        let why = "may only be used when `spec.type` is 'LoadBalancer'";
+        faults.forbidden("status.loadBalancer.ingress", why);
+        return faults.0;
+    }
+    faults.extend(super::network::load_balancer_status(service, old));
+    faults.0
+}
+
 fn is_balancer(service: &Value) -> bool {
     text(service, &["spec", "type"]) == "LoadBalancer"
 }
@@ -112,7 +124,7 @@ fn whole(service: &Value, old: Option<&Value>, faults: &mut Faults) {
     affinity(service, faults);
     faults.extend(cluster_ips(service, old));
     for (index, ip) in strings(service, "externalIPs").iter().enumerate() {
-        faults.texts(&format!("spec.externalIPs[{index}]"), ip, names::ip(ip));
+        super::network::endpoint_ip(ip, &format!("spec.externalIPs[{index}]"), faults);
     }
     let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     faults.one_of("spec.type", kind, &kinds);
