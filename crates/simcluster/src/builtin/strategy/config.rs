@@ -30,7 +30,8 @@ pub(super) fn config_map(object: &Value) -> Vec<FieldError> {
         size += decoded_length(value);
     }
     if size > MAX_SIZE {
-        faults.add(FieldError::too_long("", u64::try_from(MAX_SIZE).unwrap_or(u64::MAX)));
+        // The path of the whole object, as the server prints it.
+        faults.add(FieldError::too_long("[]", u64::try_from(MAX_SIZE).unwrap_or(u64::MAX)));
     }
     faults.0
 }

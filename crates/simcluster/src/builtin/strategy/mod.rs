@@ -55,8 +55,11 @@ impl Strategy for BuiltIn {
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
         let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (mut api_version, mut kind) = (text("apiVersion"), text("kind"));
-        if api_version.is_empty() && kind.is_empty() {
-            (api_version, kind) = (resource.api_version(), resource.kind.clone());
+        if api_version.is_empty() {
+            api_version = resource.api_version();
+        }
+        if kind.is_empty() {
+            kind.clone_from(&resource.kind);
         }
         let version = api_version.rsplit('/').next().unwrap_or_default();
         let refused = |why: &str| {

@@ -13,8 +13,7 @@ use crate::field::FieldError;
 use crate::object;
 use crate::resource::{Resource, Surroundings};
 
-/// The range of addresses that Services get (`--service-cluster-ip-range`).
-const RANGE: &str = "10.0.0.0/24";
+/// The network of the addresses that Services get (`--service-cluster-ip-range=10.0.0.0/24`).
 const NETWORK: [u8; 3] = [10, 0, 0];
 /// Addresses below this one are left to those who ask for them by name, as long as others are free.
 const FIRST_DYNAMIC: u8 = 17;
@@ -259,9 +258,9 @@ fn allocate_ips(
     };
     let ip = match asked.map(str::to_owned).filter(|ip| !ip.is_empty()) {
         Some(ip) if !in_range(&ip) => {
+            // A dry run is told of the valid range instead.
             let why = format!(
-                "failed to allocate IP {ip}: the provided IP ({ip}) is not in the valid range. The \
-                 range of valid IPs is {RANGE}"
+                "failed to allocate IP {ip}: the provided network does not match the current range"
             );
             return refused(service, &why);
         }

@@ -43,6 +43,38 @@ fn answers_are_those_of_a_real_server() {
     );
 }
 
+/// What a dry run does not tell.
+#[test]
+fn addresses_that_a_service_cannot_have() {
+    let refused = |spec: Value| {
+        let body = json!({"metadata": {"name": "n"}, "spec": spec});
+        create(&resource("v1/services"), body).unwrap_err().message
+    };
+    let port = json!([{"port": 80}]);
+    assert_eq!(
+        refused(json!({"ports": port, "clusterIP": "10.0.0.1"})),
+        "Service \"n\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.1\"]: failed to \
+         allocate IP 10.0.0.1: provided IP is already allocated"
+    );
+    assert_eq!(
+        refused(json!({"ports": port, "clusterIP": "10.1.0.1"})),
+        "Service \"n\" is invalid: spec.clusterIPs: Invalid value: [\"10.1.0.1\"]: failed to \
+         allocate IP 10.1.0.1: the provided network does not match the current range"
+    );
+    assert_eq!(
+        refused(json!({"ports": [{"port": 80, "nodePort": 80}], "type": "NodePort"})),
+        "Service \"n\" is invalid: spec.ports[0].nodePort: Invalid value: 80: provided port is not in \
+         the valid range. The range of valid ports is 30000-32767"
+    );
+    let twice = json!([{"name": "a", "port": 80, "nodePort": 30080},
+        {"name": "b", "port": 81, "nodePort": 30080}]);
+    assert_eq!(
+        refused(json!({"ports": twice, "type": "NodePort"})),
+        "Service \"n\" is invalid: spec.ports[1].nodePort: Invalid value: 30080: provided port is \
+         already allocated"
+    );
+}
+
 fn resource(place: &str) -> Arc<Resource> {
     let (version, plural) = place.rsplit_once('/').unwrap();
     let all = builtin::resources();
