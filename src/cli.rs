@@ -13,6 +13,8 @@ use clap::{Args, Parser, Subcommand};
 use kube::Client;
 use tracing_subscriber::EnvFilter;
 
+#[cfg(feature = "sandbox")]
+use crate::sandbox;
 use crate::{
     kernel::{clock::Clock, ownership::FIELD_MANAGER},
     ops::{
@@ -39,6 +41,9 @@ pub enum Command {
     Run(RunArgs),
     /// Print what has to be installed: CRD, RBAC, Deployment.
     Manifests(ManifestsArgs),
+    /// Run the operator on a simulated cluster in this process, with sample apps.
+    #[cfg(feature = "sandbox")]
+    Sandbox(SandboxArgs),
 }
 
 /// Flags of `run`.
@@ -112,6 +117,14 @@ pub struct SandboxArgs {
     /// File to write the kubeconfig to.
     #[arg(long, default_value = "sandbox.kubeconfig")]
     pub kubeconfig: PathBuf,
+
+    /// How long the apps may take to settle.
+    #[arg(long, default_value = "2m", value_parser = parse_duration)]
+    pub timeout: Duration,
+
+    /// Least severity of log lines.
+    #[arg(long, env = "LOG_LEVEL", default_value = "warn", value_parser = parse_log_level)]
+    pub log_level: String,
 }
 
 /// Does what was typed.
@@ -119,6 +132,8 @@ pub fn execute(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Command::Run(args) => run_on_cluster(args),
         Command::Manifests(args) => print_manifests(&args),
+        #[cfg(feature = "sandbox")]
+        Command::Sandbox(args) => run_sandbox(&args),
     }
 }
 
@@ -145,6 +160,14 @@ fn run_on_cluster(args: RunArgs) -> anyhow::Result<ExitCode> {
         run::run(client, config, shutdown).await
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(feature = "sandbox")]
+fn run_sandbox(args: &SandboxArgs) -> anyhow::Result<ExitCode> {
+    let filter = EnvFilter::try_new(&args.log_level).context("--log-level")?;
+    telemetry::start(LogFormat::Text, filter);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(sandbox::run(args))
 }
 
 fn print_manifests(args: &ManifestsArgs) -> anyhow::Result<ExitCode> {

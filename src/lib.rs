@@ -9,4 +9,6 @@ pub mod cli;
 pub mod kernel;
 pub mod ops;
 pub mod run;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
 pub mod simpleapp;
