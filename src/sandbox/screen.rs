@@ -23,28 +23,25 @@ impl Screen {
 
     /// Shows the rows: all of them on a terminal, else those that changed.
     pub(super) fn show(&mut self, rows: Vec<Row>, now: Timestamp) -> io::Result<()> {
+        let lines = table::lines(&rows, now);
+        let mut out = io::stdout().lock();
         if self.in_place {
-            let text = table::render(&rows, now);
-            let mut out = io::stdout().lock();
             if self.drawn_lines > 0 {
                 write!(out, "\x1b[{}A\x1b[J", self.drawn_lines)?;
             }
             // Without line wrap a long line takes one line, as the way back up expects.
-            write!(out, "\x1b[?7l{text}\x1b[?7h")?;
-            out.flush()?;
-            self.drawn_lines = text.lines().count();
+            writeln!(out, "\x1b[?7l{}\x1b[?7h", lines.join("\n"))?;
+            self.drawn_lines = lines.len();
         } else {
-            let first = self.shown.is_empty();
-            let changed: Vec<Row> =
-                rows.iter().filter(|row| !self.shown.contains(row)).cloned().collect();
-            if !changed.is_empty() {
-                let text = table::render(&changed, now);
-                let text = if first { &*text } else { text.split_once('\n').map_or("", |s| s.1) };
-                let mut out = io::stdout().lock();
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
+            let changed = rows.iter().map(|row| !self.shown.contains(row));
+            let titles = self.shown.is_empty() && !rows.is_empty();
+            for (line, wanted) in lines.iter().zip(std::iter::once(titles).chain(changed)) {
+                if wanted {
+                    writeln!(out, "{line}")?;
+                }
             }
         }
+        out.flush()?;
         self.shown = rows;
         Ok(())
     }

@@ -54,8 +54,8 @@ fn age(created: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// The whole table, a line each, columns as wide as their widest cell.
-pub(super) fn render(rows: &[Row], now: Timestamp) -> String {
+/// The lines of the table, titles first, columns as wide as their widest cell.
+pub(super) fn lines(rows: &[Row], now: Timestamp) -> Vec<String> {
     let lines: Vec<Vec<String>> = std::iter::once(TITLES.map(str::to_owned).to_vec())
         .chain(rows.iter().map(|row| row.cells(now)))
         .collect();
@@ -65,17 +65,17 @@ pub(super) fn render(rows: &[Row], now: Timestamp) -> String {
             cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
         })
         .collect();
-    let mut text = String::new();
-    for line in lines {
-        let mut shown = String::new();
-        for (cell, width) in line.iter().zip(&widths) {
-            // Writing to a String cannot fail.
-            let _ = write!(shown, "{cell:<width$}   ");
-        }
-        text.push_str(shown.trim_end());
-        text.push('\n');
+    lines.iter().map(|cells| aligned(cells, &widths)).collect()
+}
+
+fn aligned(cells: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        // Writing to a String cannot fail.
+        let _ = write!(line, "{cell:<width$}   ");
     }
-    text
+    line.truncate(line.trim_end().len());
+    line
 }
 
 #[cfg(test)]
@@ -105,7 +105,7 @@ mod tests {
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/snapshots/sandbox"));
         settings.set_prepend_module_to_snapshot(false);
-        settings.bind(|| insta::assert_snapshot!("table", render(&rows, now)));
+        settings.bind(|| insta::assert_snapshot!("table", lines(&rows, now).join("\n")));
     }
 
     #[test]

@@ -77,6 +77,13 @@ impl FieldError {
         Self::new(FieldErrorKind::Invalid, field, body)
     }
 
+    /// `Invalid value: <shown>: <detail>`, for values that do not print as plain JSON.
+    #[must_use]
+    pub fn invalid_shown(field: impl Into<String>, shown: &str, detail: &str) -> Self {
+        let body = with_detail(&format!("Invalid value: {shown}"), detail);
+        Self::new(FieldErrorKind::Invalid, field, body)
+    }
+
     /// `Invalid value: <detail>`, for values that the server does not print (objects, lists).
     #[must_use]
     pub fn invalid_omitted(field: impl Into<String>, detail: &str) -> Self {

@@ -98,11 +98,26 @@ fn progress(server: &ApiServer, name: &str) {
         server.serve_if_changed(&group, &plural, crd::resources(&definition), &definition);
         return;
     }
+    server.serve_if_changed(&group, &plural, ending(&definition), &definition);
     let key = format!("{group}/{plural}");
+    let now = server.clock().now();
+    let step = crd::Termination::InProgress;
+    write_status(server, name, |current| Some(crd::terminating(current, step, now)));
     remove_instances(server, &key);
+    let Some(definition) = server.store().get(DEFINITIONS, name) else { return };
     if server.stored(&key).is_empty() {
         drop_cleanup(server, &definition);
     }
+}
+
+/// What is still served of a CRD that is being deleted: nothing that makes or changes objects is
+/// offered any more (row DI06).
+fn ending(definition: &Value) -> Vec<Resource> {
+    let mut resources = crd::resources(definition);
+    for resource in &mut resources {
+        resource.verbs.retain(|verb| !matches!(verb.as_str(), "create" | "update" | "patch"));
+    }
+    resources
 }
 
 /// Deletes the objects of a CRD; those with finalizers are marked and stay for now.

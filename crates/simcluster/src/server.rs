@@ -26,8 +26,8 @@ pub struct ApiServer {
     forms: Mutex<BTreeMap<(String, String), Form>>,
 }
 
-/// A CRD's spec and accepted names, and whether they are served.
-type Form = ([Value; 2], bool);
+/// A CRD's spec, accepted names and time of deletion, and whether it is served.
+type Form = ([Value; 3], bool);
 
 /// Group, version and plural of a resource.
 type Id = (String, String, String);
@@ -112,8 +112,8 @@ impl ApiServer {
         resources: Vec<Resource>,
         definition: &Value,
     ) {
-        let form = [definition.get("spec"), object::at_path(definition, "status.acceptedNames")]
-            .map(|part| part.cloned().unwrap_or_default());
+        let parts = ["spec", "status.acceptedNames", "metadata.deletionTimestamp"];
+        let form = parts.map(|path| object::at_path(definition, path).cloned().unwrap_or_default());
         let id = (group.to_owned(), plural.to_owned());
         let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
         let served = !resources.is_empty();

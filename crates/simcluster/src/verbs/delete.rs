@@ -61,6 +61,8 @@ enum Fate {
     Marked(Value),
     /// It is removed.
     Removed,
+    /// It is marked first and removed at once: watchers see both (a Pod without grace).
+    MarkedAndRemoved(Value),
 }
 
 pub(super) fn one(
@@ -80,6 +82,7 @@ pub(super) fn one(
             Fate::Stays => return Ok(Done { object: stored, gone: false }),
             Fate::Marked(object) => (Some(object), false),
             Fate::Removed => (None, true),
+            Fate::MarkedAndRemoved(object) => (Some(object), true),
         };
         if options.dry_run {
             let object = object.map_or(stored, Arc::new);
@@ -91,18 +94,20 @@ pub(super) fn one(
                 Some(current) if Arc::ptr_eq(&current, &stored) => {}
                 _ => continue,
             }
-            match object {
-                Some(object) if object == *stored => {
-                    return Ok(Done { object: stored, gone: false });
+            let written = match object {
+                Some(object) if object == *stored && !gone => {
+                    return Ok(Done { object: stored, gone });
                 }
                 Some(object) => Some(store.put(&resource.storage_key, &key, object)),
-                None => {
-                    store.remove(&resource.storage_key, &key);
-                    None
-                }
+                None => None,
+            };
+            if gone {
+                store.remove(&resource.storage_key, &key);
             }
+            written
         };
-        server.after_write(resource, Some(&stored), written.as_ref());
+        let left = written.as_ref().filter(|_| !gone);
+        server.after_write(resource, Some(&stored), left);
         return Ok(Done { object: written.unwrap_or(stored), gone });
     }
 }
@@ -179,6 +184,8 @@ fn fate(
     let grace = object::metadata(&object).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     if waits || (graceful && grace.unwrap_or_default() > 0) {
         Fate::Marked(object)
+    } else if graceful {
+        Fate::MarkedAndRemoved(object)
     } else {
         Fate::Removed
     }

@@ -69,7 +69,7 @@ pub(super) fn faults(resource: &Resource, object: &Value) -> Vec<FieldError> {
     faults.extend(label_faults(metadata));
     faults.extend(annotation_faults(metadata));
     faults.extend(owner_faults(metadata));
-    faults.extend(finalizer_faults(resource, object));
+    faults.extend(finalizer_faults(object));
     faults
 }
 
@@ -152,7 +152,7 @@ fn owner_faults(metadata: &Map<String, Value>) -> Vec<FieldError> {
         }
         if api_version == "v1" && text("kind") == "Event" {
             let why = "/v1, Kind=Event is disallowed from being an owner";
-            faults.push(FieldError::invalid(field, owner, why));
+            faults.push(FieldError::invalid_shown(field, &shown_owner(owner), why));
         }
         if owner.get("controller").and_then(Value::as_bool) == Some(true) {
             let name = format!("{}/{}", text("kind"), text("name"));
@@ -161,14 +161,26 @@ fn owner_faults(metadata: &Map<String, Value>) -> Vec<FieldError> {
                     "Only one reference can have Controller set to true. Found \"true\" in \
                      references for {first} and {name}"
                 );
-                let owners = json!(owners);
-                faults.push(FieldError::invalid("metadata.ownerReferences", &owners, &why));
+                let shown: Vec<String> = owners.iter().map(shown_owner).collect();
+                let shown = format!("[{}]", shown.join(","));
+                let field = "metadata.ownerReferences";
+                faults.push(FieldError::invalid_shown(field, &shown, &why));
             } else {
                 controller = Some(name);
             }
         }
     }
     faults
+}
+
+/// An owner reference as the server quotes it: its fields in the order of the Go type.
+fn shown_owner(owner: &Value) -> String {
+    let fields: Vec<String> =
+        ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"]
+            .into_iter()
+            .filter_map(|key| owner.get(key).map(|value| format!("{}:{value}", json!(key))))
+            .collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 fn is_api_version(text: &str) -> bool {
@@ -178,18 +190,12 @@ fn is_api_version(text: &str) -> bool {
     }
 }
 
-fn finalizer_faults(resource: &Resource, object: &Value) -> Vec<FieldError> {
+fn finalizer_faults(object: &Value) -> Vec<FieldError> {
     const FIELD: &str = "metadata.finalizers";
     let mut faults = Vec::new();
     let finalizers: Vec<&str> = object::meta_list(object, "finalizers").collect();
-    for (index, finalizer) in finalizers.iter().enumerate() {
-        let texts = names::qualified_name(finalizer);
-        if texts.is_empty() && !resource.custom && !is_standard_or_qualified(finalizer) {
-            let field = format!("{FIELD}[{index}]");
-            let why = "name is neither a standard finalizer name nor is it fully qualified";
-            faults.push(FieldError::invalid(field, &json!(finalizer), why));
-        }
-        for text in texts {
+    for finalizer in &finalizers {
+        for text in names::qualified_name(finalizer) {
             faults.push(FieldError::invalid(FIELD, &json!(finalizer), &text));
         }
     }
@@ -198,10 +204,6 @@ fn finalizer_faults(resource: &Resource, object: &Value) -> Vec<FieldError> {
         faults.push(FieldError::invalid(FIELD, &json!(finalizers), &why));
     }
     faults
-}
-
-fn is_standard_or_qualified(finalizer: &str) -> bool {
-    finalizer.contains('/') || matches!(finalizer, "kubernetes" | ORPHAN | FOREGROUND)
 }
 
 /// Faults of a change of metadata, beside those of the new metadata itself.

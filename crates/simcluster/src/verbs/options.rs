@@ -272,15 +272,15 @@ impl ListOptions {
             if rule != "NotOlderThan" {
                 let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
                 faults.push(FieldError::forbidden(FIELD, why));
-                if !rule.is_empty() {
-                    let supported = ["NotOlderThan".to_owned()];
-                    faults.push(FieldError::not_supported(FIELD, &json!(rule), &supported));
-                }
             }
         } else if !rule.is_empty() {
             let why =
                 "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
             faults.push(FieldError::forbidden(FIELD, why));
+        }
+        if !matches!(rule, "" | "NotOlderThan") {
+            let supported = ["NotOlderThan".to_owned()];
+            faults.push(FieldError::not_supported(FIELD, &json!(rule), &supported));
         }
         faults
     }

@@ -259,6 +259,11 @@ impl Token {
             let first = bytes.first().copied().map(char::from).unwrap_or_default();
             fault(&format!("invalid character '{first}' looking for beginning of value"))
         })?;
+        if !token.is_object() {
+            let found = crate::golang::json_type_name(&token);
+            let target = "Go value of type storage.continueToken";
+            return Err(fault(&format!("json: cannot unmarshal {found} into {target}")));
+        }
         let format = token.get("v").and_then(Value::as_str).unwrap_or_default();
         if format != Self::FORMAT {
             return Err(fault(&format!("server does not recognize this encoded version {format}")));

@@ -160,10 +160,10 @@ impl Parser {
         }
         let operator = self.next();
         let test = match operator.as_str() {
-            "in" => Test::In(self.values()?),
-            "notin" => Test::NotIn(self.values()?),
-            "=" | "==" => Test::In([self.exact_value()?].into()),
-            "!=" => Test::NotIn([self.exact_value()?].into()),
+            "in" => Test::In(self.values(&key)?),
+            "notin" => Test::NotIn(self.values(&key)?),
+            "=" | "==" => Test::In([self.exact_value(&key)?].into()),
+            "!=" => Test::NotIn([self.exact_value(&key)?].into()),
             ">" => Test::Above(self.number()?),
             "<" => Test::Below(self.number()?),
             _ => {
@@ -174,7 +174,7 @@ impl Parser {
     }
 
     /// `(a,b)`: empty items are empty values.
-    fn values(&mut self) -> Result<BTreeSet<String>, String> {
+    fn values(&mut self, key: &str) -> Result<BTreeSet<String>, String> {
         let open = self.next();
         if open != "(" {
             return Err(format!("found '{open}' expected: '('"));
@@ -190,23 +190,25 @@ impl Parser {
                         break;
                     }
                 }
+                word if !item.is_empty() => {
+                    return Err(format!("found '{word}', expected: ',' or ')'"));
+                }
                 word if word.is_empty() || is_operator(word) => {
                     return Err(format!("found '{word}', expected: ',', or identifier"));
                 }
-                word if item.is_empty() => word.clone_into(&mut item),
-                word => return Err(format!("found '{word}', expected: ',' or ')'")),
+                word => word.clone_into(&mut item),
             }
         }
         for (index, value) in values.iter().enumerate() {
-            check_value(index, value)?;
+            check_value(key, index, value)?;
         }
         Ok(values)
     }
 
     /// The word after `=`; none is the empty value.
-    fn exact_value(&mut self) -> Result<String, String> {
+    fn exact_value(&mut self, key: &str) -> Result<String, String> {
         let value = self.word()?;
-        check_value(0, &value)?;
+        check_value(key, 0, &value)?;
         Ok(value)
     }
 
@@ -240,13 +242,13 @@ fn check_key(key: &str) -> Result<(), String> {
     Err(format!("<nil>: Invalid value: {}: {}", Value::from(key), faults.join("; ")))
 }
 
-fn check_value(index: usize, value: &str) -> Result<(), String> {
+fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {
     let faults = names::label_value(value);
     if faults.is_empty() {
         return Ok(());
     }
     let value = Value::from(value);
-    Err(format!("values[{index}]: Invalid value: {value}: {}", faults.join("; ")))
+    Err(format!("values[{index}][{key}]: Invalid value: {value}: {}", faults.join("; ")))
 }
 
 /// A parsed `fieldSelector`: all terms must hold.

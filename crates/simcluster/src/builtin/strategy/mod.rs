@@ -121,8 +121,11 @@ impl Strategy for BuiltIn {
         object: &Value,
         old: &Value,
     ) -> Vec<FieldError> {
-        if subresource == "status" {
-            return (self.rules.validate_status)(object, old);
+        match subresource {
+            "status" => return (self.rules.validate_status)(object, old),
+            // A binding changes what an update of the Pod may not.
+            "binding" => return Vec::new(),
+            _ => {}
         }
         match self.rules.validate_update {
             Some(validate) => validate(object, old),
