@@ -107,7 +107,13 @@ fn progress(server: &ApiServer, name: &str) {
     let Some(definition) = server.store().get(DEFINITIONS, name) else { return };
     if server.stored(&key).is_empty() {
         drop_cleanup(server, &definition);
+        return;
     }
+    let now = server.clock().now();
+    let step = crd::Termination::InProgress;
+    write_status(server, name, |current| Some(crd::terminating(current, step, now)));
+    // Nothing but reading and deleting is offered from now on.
+    server.serve_custom(&group, &plural, crd::resources(&definition));
 }
 
 /// What is still served of a CRD that is being deleted: nothing that makes or changes objects is

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::definition_faults::{Approval, approval_state};
+use super::approval::{Approval, approval_state};
 use super::{list, text, texts};
 use crate::clock::format_seconds;
 use crate::object::{self, at_path, child, put};

@@ -1,6 +1,7 @@
 //! Custom resources: what a `CustomResourceDefinition` turns into, the rules of its objects, and the
 //! rules of the definition itself.
 
+mod approval;
 mod bundle;
 mod conditions;
 mod custom;
@@ -14,6 +15,8 @@ mod metadata;
 mod schema_faults;
 mod selectable;
 mod structural;
+#[cfg(test)]
+mod tests;
 mod versions;
 
 use std::collections::BTreeMap;
@@ -36,6 +39,9 @@ pub use versions::compare_kube_aware;
 /// Main verbs of a custom resource, in discovery order.
 const VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// Main verbs of a custom resource whose definition is being deleted.
+const TERMINATING_VERBS: [&str; 5] = ["delete", "deletecollection", "get", "list", "watch"];
 
 /// One resource for each served version of an established definition, in the definition's order;
 /// nothing for a definition that is not established.
@@ -87,7 +93,7 @@ fn resource(
         short_names: texts(names, "shortNames"),
         categories: texts(names, "categories"),
         namespaced: spec.get("scope").and_then(Value::as_str) == Some("Namespaced"),
-        verbs: VERBS.map(str::to_owned).to_vec(),
+        verbs: verbs(crd),
         subresources: verbs_below,
         custom: true,
         deprecation_warning: deprecation_warning(spec, version),
@@ -101,6 +107,11 @@ fn resource(
         scale,
         schema,
     }
+}
+
+fn verbs(crd: &Value) -> Vec<String> {
+    let verbs = if is_terminating(crd) { TERMINATING_VERBS.as_slice() } else { VERBS.as_slice() };
+    verbs.iter().map(|verb| (*verb).to_owned()).collect()
 }
 
 /// The version in which objects are stored.

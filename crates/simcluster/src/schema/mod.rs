@@ -20,6 +20,8 @@ pub mod numbers;
 mod parse;
 mod path;
 mod prune;
+#[cfg(test)]
+mod tests;
 mod validate;
 mod values;
 

@@ -13,7 +13,6 @@ use crate::field::FieldError;
 use crate::fieldmanager;
 use crate::object;
 use crate::resource::Resource;
-use crate::schema;
 use crate::server::ApiServer;
 use crate::store;
 
@@ -81,7 +80,7 @@ impl Write<'_> {
         })?;
         meta::tidy(&mut object);
         let faults = meta::faults(resource, &object);
-        self.refuse(&object, strategy.create_faults(resource, &object, faults))?;
+        self.refuse(&object, &strategy.create_faults(resource, &object, faults))?;
         self.warn_of_contents(&object, None);
         self.warn_of_finalizers(&object, None);
         self.store_new(object)
@@ -183,7 +182,7 @@ impl Write<'_> {
             faults.extend(changes);
         }
         let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
-        self.refuse(&object, faults)?;
+        self.refuse(&object, &faults)?;
         self.warn_of_contents(&object, Some(existing));
         self.warn_of_finalizers(&object, Some(existing));
         if strategy.has_generation() && strategy.generation_changes(&object, existing) {
@@ -307,18 +306,14 @@ impl Write<'_> {
         }
     }
 
-    fn refuse(&self, object: &Value, mut faults: Vec<FieldError>) -> Result<(), ApiError> {
+    fn refuse(&self, object: &Value, faults: &[FieldError]) -> Result<(), ApiError> {
         if faults.is_empty() {
             return Ok(());
-        }
-        // Faults of the metadata keep the server from checking a CRD's rules, too.
-        if self.resource().custom && !faults.iter().any(|fault| fault.field == "<nil>") {
-            faults.extend(schema::blocking_fault(&faults));
         }
         let resource = self.resource();
         let group = resource.strategy.invalid_group(resource);
         let names = Names { group, ..resource.names() };
-        Err(ApiError::invalid(names, object::name(object), &faults))
+        Err(ApiError::invalid(names, object::name(object), faults))
     }
 }
 
