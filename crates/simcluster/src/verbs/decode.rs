@@ -1,6 +1,6 @@
 //! From a request body to an object of the resource.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Call;
 use super::options::{FieldValidation, WriteOptions};
@@ -61,7 +61,7 @@ fn strictness(
     unknown: &[String],
 ) -> Option<String> {
     let unknown: Vec<String> =
-        unknown.iter().map(|path| format!("unknown field {}", json!(path))).collect();
+        unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     match options.field_validation {
         FieldValidation::Ignore => None,
         FieldValidation::Warn => {
