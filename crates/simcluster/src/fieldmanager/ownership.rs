@@ -81,10 +81,12 @@ pub(super) fn apply(
     fields.subtract_trees(&endpoint.reset);
     let last = managed.remove(&identity);
     let time = last.as_ref().and_then(|entry| entry.time.clone());
+    // Nothing is given up by naming all of the last time again: the common case, and a cheap one.
+    let given_up = last.filter(|last| !last.fields.is_subset(&fields));
     managed.put(Entry { writer: writer.clone(), fields, time });
 
     let mut merged = merge(node, live, config);
-    if let Some(last) = last.filter(|entry| !entry.fields.is_empty()) {
+    if let Some(last) = given_up {
         merged = prune(node, &merged, &managed, &last.fields);
     }
     let mut comparison = compare(node, live, &merged);
@@ -159,7 +161,7 @@ fn prune(node: Node<'_>, merged: &Value, managed: &Managed, last: &FieldSet) -> 
 }
 
 /// Fields that were owned item by item and are one value in today's schema are owned whole.
-fn reconcile(node: Node<'_>, managed: &mut Managed) {
+pub(super) fn reconcile(node: Node<'_>, managed: &mut Managed) {
     for (_, entry) in managed.entries_mut() {
         let mut whole = FieldSet::default();
         find_whole(node, &entry.fields, false, &mut Vec::new(), &mut whole);

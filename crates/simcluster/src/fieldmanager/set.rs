@@ -164,6 +164,15 @@ impl FieldSet {
         Self(branches.collect())
     }
 
+    /// Whether the other set has all paths of this one.
+    pub(super) fn is_subset(&self, other: &Self) -> bool {
+        self.0.iter().all(|(step, ours)| {
+            other.0.get(step).is_some_and(|theirs| {
+                (theirs.member || !ours.member) && ours.below.is_subset(&theirs.below)
+            })
+        })
+    }
+
     /// Calls `visit` with every path: those of one step first, as the server orders conflicts.
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(&[PathElement])) {
         self.for_each_from(&mut Vec::new(), visit);

@@ -129,7 +129,10 @@ impl<'a> Node<'a> {
         if schema.go.as_ref().is_some_and(|go| go.codec == Codec::SchemaOr) {
             return Self { schema: &DEDUCED, open: true };
         }
-        Self { schema, open: self.open || schema.preserve_unknown }
+        // Types with a Go form (`ObjectMeta` in a custom resource) stand on their own: what their
+        // surroundings allow does not count in them.
+        let inherited = self.open && schema.go.is_none();
+        Self { schema, open: inherited || schema.preserve_unknown }
     }
 
     /// The step to an item of a set or keyed list here.

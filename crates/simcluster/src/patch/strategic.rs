@@ -404,7 +404,7 @@ fn list_of<'a>(name: &'a str, prefix: &str) -> Result<&'a str, PatchError> {
 }
 
 fn as_list(value: Value) -> Result<Vec<Value>, PatchError> {
-    let received = golang::type_name(&value);
+    let received = if value.is_null() { "%!s(<nil>)" } else { golang::type_name(&value) };
     let Value::Array(items) = value else {
         let text = format!("expected a []interface {{}}, but received a {received}");
         return Err(PatchError::Failed(text));
