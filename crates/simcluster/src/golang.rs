@@ -167,3 +167,6 @@ fn shown_number(number: &Number) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
+
+#[cfg(test)]
+mod tests;

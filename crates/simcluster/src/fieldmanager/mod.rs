@@ -61,11 +61,11 @@ pub fn record_update(
         return record_scale(resource, live, new, manager, now);
     }
     let sent = sent.filter(|_| subresource.is_empty());
-    // Decoding drops the empty list from custom resources; where it is left, it clears.
-    let mut entries = match &sent {
-        Some(Value::Array(entries)) if entries.is_empty() => Managed::default(),
-        _ => starting_entries(live, sent.as_ref()),
-    };
+    // An empty list clears as well, but is lost on the way where custom resources are decoded.
+    let clears =
+        !resource.custom && sent.as_ref().and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let mut entries =
+        if clears { Managed::default() } else { starting_entries(live, sent.as_ref()) };
     if entries.is_empty() && live.is_some_and(|live| !uid(live).is_empty()) {
         return;
     }

@@ -161,7 +161,7 @@ fn prune(node: Node<'_>, merged: &Value, managed: &Managed, last: &FieldSet) -> 
 }
 
 /// Fields that were owned item by item and are one value in today's schema are owned whole.
-pub(super) fn reconcile(node: Node<'_>, managed: &mut Managed) {
+fn reconcile(node: Node<'_>, managed: &mut Managed) {
     for (_, entry) in managed.entries_mut() {
         let mut whole = FieldSet::default();
         find_whole(node, &entry.fields, false, &mut Vec::new(), &mut whole);

@@ -1,0 +1,43 @@
+//! Tests of Go's forms, against what Go prints.
+
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn numbers_as_go_prints_them() {
+    for (number, text) in [
+        (json!(1), "1"),
+        (json!(1_234_567), "1234567"),
+        (json!(100_000.0), "100000"),
+        (json!(1_000_000.0), "1e+06"),
+        (json!(1_234_567.0), "1.234567e+06"),
+        (json!(1.5), "1.5"),
+        (json!(0.0001), "0.0001"),
+        (json!(0.00001), "1e-05"),
+        (json!(1e21), "1e+21"),
+    ] {
+        assert_eq!(plain(&number), text);
+    }
+}
+
+#[test]
+fn values_as_go_prints_them() {
+    let value = json!({ "b": [1, "x", null], "a": { "k": true } });
+    assert_eq!(plain(&value), "map[a:map[k:true] b:[1 x <nil>]]");
+    assert_eq!(
+        syntax(&value),
+        "map[string]interface {}{\"a\":map[string]interface {}{\"k\":true}, \
+         \"b\":[]interface {}{1, \"x\", interface {}(nil)}}"
+    );
+    assert_eq!(
+        json(&json!({ "b": "<&>", "a": [1] })),
+        "{\"a\":[1],\"b\":\"\\u003c\\u0026\\u003e\"}"
+    );
+}
+
+#[test]
+fn quotes_as_go_writes_them() {
+    assert_eq!(quote("a\"\\\n\u{1}é"), "\"a\\\"\\\\\\n\\x01é\"");
+    assert_eq!(quote_list(&["a".to_owned(), "b".to_owned()]), "[\"a\" \"b\"]");
+}
