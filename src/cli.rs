@@ -25,6 +25,9 @@ use crate::{
     simpleapp::validate::parse_namespace,
 };
 
+/// The client's own line about each answer of 500 and above says nothing that ours does not.
+const LOG_LEVEL: &str = "info,kube_client::client::builder=off";
+
 /// Runs SimpleApps: a few lines of YAML become a running, reachable, self-repairing app.
 #[derive(Debug, Parser)]
 #[command(name = "simpleapp-operator", version)]
@@ -83,7 +86,7 @@ pub struct RunArgs {
     pub log_format: LogFormat,
 
     /// Least severity of log lines, for all (`debug`) or by module (`info,kube=debug`).
-    #[arg(long, env = "LOG_LEVEL", default_value = "info", value_parser = parse_log_level)]
+    #[arg(long, env = "LOG_LEVEL", default_value = LOG_LEVEL, value_parser = parse_log_level)]
     pub log_level: String,
 }
 

@@ -17,8 +17,22 @@ fn main() -> ExitCode {
     match cli::execute(cli) {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            let _ = writeln!(io::stderr(), "error: {}", explain(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes. Those that an error before them has already said (the client's do)
+/// are left out.
+fn explain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let joint = if text.is_empty() { "" } else { ": " };
+            text.push_str(joint);
+            text.push_str(&cause);
+        }
+    }
+    text
 }

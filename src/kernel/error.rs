@@ -96,6 +96,16 @@ impl RequestError {
         }
     }
 
+    /// What went wrong, without what we had asked for.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            Self::Answered { status, .. } => status.message.clone(),
+            Self::TimedOut { limit, .. } => format!("no answer within {} s", limit.as_secs()),
+            Self::Failed { message, .. } => message.clone(),
+        }
+    }
+
     /// How long the server asked us to wait, if it did.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {

@@ -15,7 +15,7 @@ use crate::{
     api::simpleapp::FINALIZER,
     kernel::{
         audit::{CleanUpError, Cleaned, Deleted},
-        error::ErrorClass,
+        error::{ErrorClass, RequestError},
         events::{Event, Severity},
         finalizer,
         key::Key,
@@ -145,7 +145,7 @@ impl Pass<'_> {
                 self.must_plan_anew = true;
                 Ok(())
             }
-            Err(error) => Err(ReconcileError::Request(error)),
+            Err(error) => Err(self.trouble(kind, error)),
         }
     }
 
@@ -177,8 +177,16 @@ impl Pass<'_> {
                 self.forget(kind, &uid, None);
                 Ok(())
             }
-            Err(error) => Err(ReconcileError::Request(error)),
+            Err(error) => Err(self.trouble(kind, error)),
         }
+    }
+
+    /// Notes what went wrong with a child, unless it was only that we saw an older state.
+    fn trouble(&mut self, kind: ChildKind, error: RequestError) -> ReconcileError {
+        if error.class() == ErrorClass::Transient {
+            self.observed.trouble = Some((kind, error.message()));
+        }
+        ReconcileError::Request(error)
     }
 
     /// Notes that a child is gone or, if the server returned it, going.

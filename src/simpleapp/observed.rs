@@ -135,13 +135,22 @@ pub struct Observed {
     pub applied: BTreeSet<ChildKind>,
     /// What the server refused in this reconcile.
     pub refused: BTreeMap<ChildKind, Refusal>,
+    /// What kept this reconcile from bringing a child into shape, if it is worth another attempt.
+    pub trouble: Option<(ChildKind, String)>,
 }
 
 impl Observed {
     /// An app and its children, before anything was done.
     #[must_use]
     pub fn new(app: Arc<App>, children: BTreeMap<ChildKind, Arc<Child>>) -> Self {
-        Self { app, children, pods: None, applied: BTreeSet::new(), refused: BTreeMap::new() }
+        Self {
+            app,
+            children,
+            pods: None,
+            applied: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            trouble: None,
+        }
     }
 
     /// The child of this kind, if there is one and it is ours.

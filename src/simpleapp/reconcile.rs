@@ -158,9 +158,7 @@ async fn pass(app: Arc<App>, ctx: &Context) -> Verdict {
         Ok(requeue) => Verdict::Done(requeue),
         Err(error) => {
             error.log();
-            if !matches!(error, ReconcileError::Status(_)) {
-                pass.report_pending().await;
-            }
+            pass.report_trouble().await;
             error.verdict()
         }
     }
@@ -245,14 +243,12 @@ impl Pass<'_> {
         self.publish(event).await;
     }
 
-    /// After a failure on the way to the first Deployment: says at least that there is none yet.
-    async fn report_pending(&mut self) {
+    /// Says what is wrong with a child of a spec that nothing has been said of yet. Later trouble
+    /// is in the log only: it would come and go in the status.
+    async fn report_trouble(&mut self) {
         let app = &self.observed.app;
-        let is_new = app.status.phase.is_none() && app.deleted_at.is_none();
-        if !is_new
-            || self.ctx.dry_run
-            || self.observed.children.contains_key(&ChildKind::Deployment)
-        {
+        let is_told = app.status.observed_generation == Some(app.generation);
+        if self.observed.trouble.is_none() || is_told {
             return;
         }
         let plan = settle(&self.observed, &validate(app), self.ctx.clock.now());

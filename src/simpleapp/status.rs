@@ -161,6 +161,10 @@ fn verdict(
         let reason = quota_or(&refusal.message, &refusal.reason);
         return failed(reason, format!("{kind:?}: {}", essence(&refusal.message)));
     }
+    if let Some((kind, message)) = &observed.trouble {
+        let phase = deployment.map_or(Phase::Pending, |_exists| Phase::Progressing);
+        return (phase, "ServerTrouble".into(), format!("{kind:?}: {}", essence(message)));
+    }
     let Some(deployment) = deployment else {
         return (Phase::Pending, "NoDeployment".into(), "The Deployment does not exist yet".into());
     };

@@ -28,7 +28,7 @@ fn defaults() {
     let args = run(&[]);
     assert!(args.watch_namespace.is_empty());
     assert_eq!(args.cleanup_timeout, Duration::from_mins(5));
-    assert_eq!(args.log_level, "info");
+    assert!(args.log_level.starts_with("info,"));
     assert!(!args.dry_run);
 }
 
