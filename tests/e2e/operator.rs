@@ -28,6 +28,7 @@ impl Operator {
         let child = Command::new("sh")
             .args(["-c", script, "operator", BINARY, "run", "--watch-namespace", namespace])
             .env("KUBECONFIG", cluster.kubeconfig().expect("the test needs sockets"))
+            .env("LOG_LEVEL", "warn")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()
