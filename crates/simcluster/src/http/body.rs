@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::error::ApiError;
-use crate::http::{json, yaml};
+use crate::http::{json, protobuf, yaml};
 use crate::object::put;
 use crate::resource::Resource;
 
@@ -53,6 +53,7 @@ impl Duplicates {
 enum Format {
     Json,
     Yaml,
+    Protobuf,
 }
 
 /// The media type of a `Content-Type` header without its parameters, in lower case.
@@ -89,8 +90,12 @@ pub fn parse(
     resource: &Resource,
 ) -> Result<ParsedBody, ApiError> {
     let format = format_of(content_type)?;
-    let (value, duplicates) =
-        read(bytes, format).map_err(|why| unreadable(bytes, resource, &why))?;
+    if format == Format::Protobuf && resource.custom {
+        return Err(unsupported_media_type(&OBJECT_TYPES));
+    }
+    let own = (resource.api_version(), resource.kind.as_str());
+    let (value, duplicates) = read(bytes, format, (&own.0, own.1))
+        .map_err(|why| unrecognized(&resource.kind, &interpret_fault(format, &why), bytes))?;
     let mut value = identified(bytes, value, resource)?;
     if !resource.custom {
         fill_type(&mut value, resource);
@@ -104,25 +109,33 @@ pub fn parse_options(bytes: &[u8], content_type: &str) -> Result<Option<Value>, 
         return Ok(None);
     }
     let format = format_of(content_type)?;
-    let unreadable = |why: &str| unrecognized("DeleteOptions", why, bytes);
-    let (value, _) = read(bytes, format).map_err(|why| unreadable(&interpret_fault(&why)))?;
+    let (value, _) = read(bytes, format, ("v1", "DeleteOptions"))
+        .map_err(|why| unrecognized("DeleteOptions", &interpret_fault(format, &why), bytes))?;
     Ok(Some(value))
 }
+
+/// What bodies of objects may be, as errors list it.
+const OBJECT_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
 
 fn format_of(content_type: &str) -> Result<Format, ApiError> {
     match media_type(content_type).as_str() {
         "" | "application/json" => Ok(Format::Json),
         "application/yaml" => Ok(Format::Yaml),
-        _ => Err(unsupported_media_type(&[
-            "application/json",
-            "application/yaml",
-            "application/vnd.kubernetes.protobuf",
-        ])),
+        protobuf::MEDIA_TYPE => Ok(Format::Protobuf),
+        _ => Err(unsupported_media_type(&OBJECT_TYPES)),
     }
 }
 
-fn read(bytes: &[u8], format: Format) -> Result<(Value, Duplicates), String> {
+/// `default` is the `(apiVersion, kind)` of a protobuf body that names none.
+fn read(
+    bytes: &[u8],
+    format: Format,
+    default: (&str, &str),
+) -> Result<(Value, Duplicates), String> {
     match format {
+        Format::Protobuf => {
+            protobuf::read(bytes, default).map(|value| (value, Duplicates::default()))
+        }
         Format::Json => json::parse(bytes)
             .map(|parsed| (parsed.value, Duplicates { yaml: false, keys: parsed.duplicates })),
         Format::Yaml => yaml::parse(bytes)
@@ -130,16 +143,11 @@ fn read(bytes: &[u8], format: Format) -> Result<(Value, Duplicates), String> {
     }
 }
 
-fn unreadable(bytes: &[u8], resource: &Resource, why: &str) -> ApiError {
-    unrecognized(&resource.kind, &interpret_fault(why), bytes)
-}
-
-/// YAML faults come from the converter, JSON faults from looking for the kind.
-fn interpret_fault(why: &str) -> String {
-    if why.starts_with("yaml: ") {
-        why.to_owned()
-    } else {
-        format!("couldn't get version/kind; json parse error: {why}")
+/// YAML and protobuf faults come from the converter, JSON faults from looking for the kind.
+fn interpret_fault(format: Format, why: &str) -> String {
+    match format {
+        Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
+        Format::Yaml | Format::Protobuf => why.to_owned(),
     }
 }
 
@@ -193,7 +201,8 @@ fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, 
         }
     };
     if let Some(fault) = fault {
-        return Err(unreadable(bytes, resource, &fault));
+        let why = interpret_fault(Format::Json, &fault);
+        return Err(unrecognized(&resource.kind, &why, bytes));
     }
     if resource.custom && text(&value, "kind").is_empty() {
         let body = String::from_utf8_lossy(bytes);

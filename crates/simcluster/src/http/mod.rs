@@ -9,6 +9,7 @@ pub mod json;
 mod openapi;
 mod pipeline;
 pub mod present;
+mod protobuf;
 pub mod request;
 pub mod response;
 mod reviews;

@@ -9,5 +9,6 @@
 mod accept;
 mod body;
 mod discovery;
+mod protobuf;
 mod request;
 mod table;
