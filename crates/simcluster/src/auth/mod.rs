@@ -2,6 +2,8 @@
 
 pub mod impersonate;
 pub mod rbac;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,4 +11,5 @@ mod body;
 mod discovery;
 mod protobuf;
 mod request;
+mod route;
 mod table;

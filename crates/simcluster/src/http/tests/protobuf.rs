@@ -28,7 +28,7 @@ fn a_recorded_body_is_read() {
 #[test]
 fn bytes_times_and_lists_take_their_json_forms() {
     let owner = field(3, b"x");
-    let created = [&[0x08][..], &[0x80, 0xc6, 0x86, 0x8f, 0x06]].concat();
+    let created = [&[0x08][..], &[0x80, 0xb3, 0xbe, 0x8e, 0x06]].concat();
     let metadata =
         [field(1, b"s"), field(8, &created), field(13, &owner), field(13, &owner)].concat();
     let data = [field(1, b"k"), field(2, b"v")].concat();

@@ -1,0 +1,142 @@
+//! Tests of users and of who may do what.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail by panicking")]
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::rbac::{Attributes, authorize, forbidden, rules_status};
+use super::{User, bootstrap_roles, impersonate};
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The default roles and a few of their own: `dev` may edit in `a`, the account `a/op` has a Role.
+fn stored(key: &str) -> Vec<Arc<Value>> {
+    let mut all = bootstrap_roles();
+    let reference =
+        |kind: &str, name: &str| json!({ "apiGroup": GROUP, "kind": kind, "name": name });
+    all.push(json!({
+        "kind": "RoleBinding", "metadata": { "name": "dev", "namespace": "a" },
+        "roleRef": reference("ClusterRole", "edit"), "subjects": [{ "kind": "User", "name": "dev" }],
+    }));
+    all.push(json!({
+        "kind": "Role", "metadata": { "name": "op", "namespace": "a" }, "rules": [
+            { "apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["get"] },
+            { "apiGroups": ["e.com"], "resources": ["*/status"], "verbs": ["*"] },
+            { "apiGroups": [""], "resources": ["secrets"], "resourceNames": ["s"], "verbs": ["get"] },
+        ],
+    }));
+    all.push(json!({
+        "kind": "RoleBinding", "metadata": { "name": "op", "namespace": "a" },
+        "roleRef": reference("Role", "op"), "subjects": [{ "kind": "ServiceAccount", "name": "op" }],
+    }));
+    all.push(json!({
+        "kind": "RoleBinding", "metadata": { "name": "lost", "namespace": "b" },
+        "roleRef": reference("Role", "gone"), "subjects": [{ "kind": "User", "name": "dev" }],
+    }));
+    all.into_iter()
+        .filter(|one| {
+            let kind = one.get("kind").and_then(Value::as_str).unwrap().to_lowercase();
+            format!("{GROUP}/{kind}s") == key
+        })
+        .map(Arc::new)
+        .collect()
+}
+
+/// `verb group resource[/subresource] namespace name`, `-` for what is empty.
+fn attributes(line: &str) -> Attributes {
+    let parts: Vec<String> =
+        line.split(' ').map(|part| part.trim_matches('-').to_owned()).collect();
+    let [verb, group, resource, namespace, name] = parts.try_into().unwrap();
+    let (resource, subresource) = match resource.split_once('/') {
+        Some((resource, subresource)) => (resource.to_owned(), subresource.to_owned()),
+        None => (resource, String::new()),
+    };
+    let path = String::new();
+    Attributes { verb, group, resource, subresource, namespace, name, path }
+}
+
+#[track_caller]
+fn check(user: &User, line: &str, allowed: bool) {
+    assert_eq!(authorize(&stored, user, &attributes(line)).allowed, allowed, "{line}");
+}
+
+fn dev() -> User {
+    let groups = vec!["system:authenticated".to_owned()];
+    User { name: "dev".to_owned(), uid: String::new(), groups }
+}
+
+#[test]
+fn rules_count_where_their_binding_stands() {
+    check(&dev(), "create apps deployments a -", true);
+    check(&dev(), "create apps deployments b -", false);
+    check(&dev(), "list - pods a -", true);
+    check(&dev(), "list - pods - -", false);
+    check(&User::admin(), "delete - nodes - x", true);
+}
+
+#[test]
+fn subresources_and_names_are_matched() {
+    let op = User::service_account("a", "op");
+    check(&op, "get - pods a x", true);
+    check(&op, "get - pods/log a x", true);
+    check(&op, "get - pods/exec a x", false);
+    check(&op, "update e.com ws/status a x", true);
+    check(&op, "update e.com ws a x", false);
+    check(&op, "get - secrets a s", true);
+    check(&op, "get - secrets a t", false);
+    check(&op, "list - secrets a -", false);
+    check(&User::service_account("b", "op"), "get - pods a x", false);
+}
+
+#[test]
+fn paths_are_open_to_those_whom_the_default_roles_name() {
+    let may = |user: &User, path: &str| {
+        let (verb, path) = ("get".to_owned(), path.to_owned());
+        authorize(&stored, user, &Attributes { verb, path, ..Attributes::default() }).allowed
+    };
+    assert!(may(&User::anonymous(), "/healthz"));
+    assert!(!may(&User::anonymous(), "/api"));
+    assert!(may(&dev(), "/apis/apps/v1"));
+    assert!(!may(&dev(), "/metrics"));
+}
+
+#[test]
+fn denials_say_who_cannot_do_what_where() {
+    let wanted = attributes("update - pods/status a x");
+    let error = forbidden(&dev(), &wanted, "");
+    let text = "pods \"x\" is forbidden: User \"dev\" cannot update resource \"pods/status\" in API \
+                group \"\" in the namespace \"a\"";
+    assert_eq!(error.message, text);
+    let wanted = attributes("get - pods b x");
+    let decision = authorize(&stored, &dev(), &wanted);
+    assert_eq!(decision.reason, format!("RBAC: role.{GROUP} \"gone\" not found"));
+}
+
+#[test]
+fn the_rules_of_a_user_can_be_listed() {
+    let status = rules_status(&stored, &User::service_account("a", "op"), "a");
+    let rules = status.get("resourceRules").and_then(Value::as_array).unwrap();
+    assert!(rules.iter().any(|rule| rule.get("resourceNames") == Some(&json!(["s"]))));
+    assert_eq!(status.get("incomplete"), Some(&json!(false)));
+}
+
+#[test]
+fn impersonated_users_have_the_groups_of_their_headers() {
+    let mut headers = HeaderMap::new();
+    assert_eq!(impersonate::wanted(&headers).unwrap(), None);
+    headers.append("impersonate-group", "g".parse().unwrap());
+    assert!(impersonate::wanted(&headers).is_err());
+    headers.append("impersonate-user", "system:serviceaccount:a:op".parse().unwrap());
+    let wanted = impersonate::wanted(&headers).unwrap().unwrap();
+    assert_eq!(wanted.user.groups, ["g", "system:authenticated"]);
+    headers.remove("impersonate-group");
+    let wanted = impersonate::wanted(&headers).unwrap().unwrap();
+    let groups = ["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"];
+    assert_eq!(wanted.user.groups, groups);
+    assert!(impersonate::check(&stored, &dev(), &wanted).is_ok(), "edit may impersonate accounts");
+    headers.insert("impersonate-user", "boss".parse().unwrap());
+    let wanted = impersonate::wanted(&headers).unwrap().unwrap();
+    assert_eq!(impersonate::check(&stored, &dev(), &wanted).unwrap_err().code, 403);
+}
