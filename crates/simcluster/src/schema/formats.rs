@@ -276,6 +276,11 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && below(1, "23") && below(2, "59") && below(3, "59")
 }
 
+/// What Go's `time.ParseDuration` takes.
+pub(crate) fn is_go_duration(text: &str) -> bool {
+    GO_DURATION.is_match(text)
+}
+
 /// Go's duration syntax, or one of Scala's (`22 seconds`).
 fn is_duration(text: &str) -> bool {
     const UNITS: [&str; 28] = [
@@ -284,7 +289,7 @@ fn is_duration(text: &str) -> bool {
         "week", "weeks",
     ];
     const PREFIXES: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
-    GO_DURATION.is_match(text)
+    is_go_duration(text)
         || LONG_DURATION.captures_iter(text).any(|found| {
             let unit = found.get(2).map(|unit| unit.as_str().to_lowercase()).unwrap_or_default();
             UNITS.contains(&unit.as_str()) || PREFIXES.iter().any(|prefix| unit.starts_with(prefix))

@@ -28,7 +28,7 @@ mod values;
 pub(crate) use cel::{check_rule, unsupported_function};
 pub use checks::Checks;
 pub use defaults::fill_defaults;
-pub(crate) use formats::go_regex;
+pub(crate) use formats::{go_regex, is_go_duration};
 pub(crate) use path::Path;
 pub use prune::{prune, prune_nulls, prune_unknown};
 pub(crate) use validate::default_value_faults;

@@ -70,6 +70,12 @@ pub(super) fn faults(resource: &Resource, object: &Value) -> Vec<FieldError> {
     faults.extend(annotation_faults(metadata));
     faults.extend(owner_faults(metadata));
     faults.extend(finalizer_faults(object));
+    if !resource.custom {
+        for (index, finalizer) in object::meta_list(object, "finalizers").enumerate() {
+            let field = format!("metadata.finalizers[{index}]");
+            faults.extend(names::kube_finalizer(&field, finalizer));
+        }
+    }
     faults
 }
 

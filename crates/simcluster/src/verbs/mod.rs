@@ -71,19 +71,24 @@ impl ApiServer {
         if let Some(text) = &call.resource.deprecation_warning {
             call.warnings.add(text);
         }
+        self.check_conversion(&call.resource)?;
         match call.subresource.as_str() {
             "" => self.call_main(verb, call).await,
             "status" => match verb {
                 Verb::Get => read::get(self, &call).await,
                 Verb::Update => objects::update(self, &call),
                 Verb::Patch => objects::patch(self, &call),
-                other => Err(not_supported(other, &call)),
+                Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
+                    Err(not_supported(verb, &call))
+                }
             },
             "scale" => match verb {
                 Verb::Get => scale::get(self, &call),
                 Verb::Update => scale::update(self, &call),
                 Verb::Patch => scale::patch(self, &call),
-                other => Err(not_supported(other, &call)),
+                Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
+                    Err(not_supported(verb, &call))
+                }
             },
             other => match (verb, other) {
                 (Verb::Create, "binding") => pods::bind(self, &call),
@@ -93,6 +98,22 @@ impl ApiServer {
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
         }
+    }
+
+    /// Refuses a version that only a conversion webhook makes from the stored one: to convert it in any
+    /// other way would show something that no real server does.
+    fn check_conversion(&self, resource: &Resource) -> Result<(), ApiError> {
+        if !resource.custom || resource.version == resource.storage_version {
+            return Ok(());
+        }
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let definitions = self.stored("apiextensions.k8s.io/customresourcedefinitions");
+        let definition = definitions.iter().find(|crd| object::name(crd) == name);
+        let strategy = definition.and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
+        if strategy.and_then(Value::as_str) == Some("Webhook") {
+            return Err(ApiError::unsupported("conversion webhooks"));
+        }
+        Ok(())
     }
 
     /// Stores an object that the server itself brings along, as a POST by its admin would.
