@@ -11,7 +11,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
+};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::PostParams;
 use kube::runtime::watcher;
@@ -22,6 +25,7 @@ use self::runtime::{Informer, Recorder, Tasks};
 use crate::clock::Clock;
 
 mod deployment;
+mod endpoints;
 mod garbage;
 mod kinds;
 mod kubelet;
@@ -59,6 +63,8 @@ pub enum Kind {
     Garbage,
     /// Namespaces that are deleted are emptied.
     Namespace,
+    /// Services lead to the Pods that they select.
+    Endpoints,
 }
 
 impl Kind {
@@ -73,6 +79,7 @@ impl Kind {
             Self::ServiceAccount,
             Self::Garbage,
             Self::Namespace,
+            Self::Endpoints,
         ])
     }
 }
@@ -169,6 +176,9 @@ struct Informers {
     replica_sets: Informer<ReplicaSet>,
     pods: Informer<Pod>,
     nodes: Informer<Node>,
+    services: Informer<Service>,
+    endpoint_slices: Informer<EndpointSlice>,
+    endpoints: Informer<Endpoints>,
     namespaces: Informer<Namespace>,
     default_accounts: Informer<ServiceAccount>,
     root_cas: Informer<ConfigMap>,
@@ -182,6 +192,9 @@ impl Informers {
             replica_sets: Informer::new(|object| Some(group_of(object))),
             pods: Informer::new(|object| Some(group_of(object))),
             nodes: Informer::new(|_| None),
+            services: Informer::new(|_| None),
+            endpoint_slices: Informer::new(endpoints::service_of),
+            endpoints: Informer::new(|_| None),
             namespaces: Informer::new(|_| None),
             default_accounts: Informer::new(|_| None),
             root_cas: Informer::new(|_| None),
@@ -195,6 +208,10 @@ impl Informers {
         self.replica_sets.start(Api::all(client.clone()), config(), tasks);
         self.pods.start(Api::all(client.clone()), config(), tasks);
         self.nodes.start(Api::all(client.clone()), config(), tasks);
+        let slices = config().labels(&endpoints::slice_selector());
+        self.services.start(Api::all(client.clone()), config(), tasks);
+        self.endpoint_slices.start(Api::all(client.clone()), slices, tasks);
+        self.endpoints.start(Api::all(client.clone()), config(), tasks);
         self.namespaces.start(Api::all(client.clone()), config(), tasks);
         self.definitions.start(Api::all(client.clone()), config(), tasks);
         let named = |name: &str| config().fields(&format!("metadata.name={name}"));
@@ -207,7 +224,7 @@ impl Informers {
 /// Starts controllers on the current runtime. `client_for` makes a client for a controller's user, by
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
 /// `root-ca-cert-publisher`, `generic-garbage-collector`,
-/// `namespace-controller`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
+/// `namespace-controller`, `endpointslice-controller`, `endpoint-controller`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
 /// that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
@@ -264,6 +281,14 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
     if config.kinds.contains(&Kind::Namespace) {
         let client = client_for("namespace-controller");
         let (controller, queue) = namespace::Controller::wire(client, clock, &mut informers);
+        tasks.run(controller, queue);
+    }
+    if config.kinds.contains(&Kind::Endpoints) {
+        let (controller, queue) = endpoints::Controller::wire(
+            client_for("endpointslice-controller"),
+            client_for("endpoint-controller"),
+            &mut informers,
+        );
         tasks.run(controller, queue);
     }
     informers.start(&client_for(MANAGER), &mut tasks);

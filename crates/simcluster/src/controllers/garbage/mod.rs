@@ -50,6 +50,8 @@ pub(crate) struct Controller {
     queue: Arc<Queue<Task>>,
     graph: Arc<Mutex<Graph>>,
     watched: Mutex<BTreeMap<GroupKind, Watched>>,
+    /// The version of each object (by UID) that was acted upon and whose successor is not seen yet.
+    acted: Mutex<BTreeMap<String, Option<String>>>,
 }
 
 /// A kind that is being watched.
@@ -82,12 +84,17 @@ impl Controller {
             queue: Arc::clone(&queue),
             graph: Arc::default(),
             watched: Mutex::default(),
+            acted: Mutex::default(),
         };
         (controller, queue)
     }
 
     fn graph(&self) -> MutexGuard<'_, Graph> {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn acted(&self) -> MutexGuard<'_, BTreeMap<String, Option<String>>> {
+        self.acted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn watched(&self) -> MutexGuard<'_, BTreeMap<GroupKind, Watched>> {
@@ -149,7 +156,13 @@ impl Controller {
     }
 
     async fn look_at(&self, uid: &str) -> Result<Next, Failure> {
-        let Some(node) = self.graph().get(uid).cloned() else { return Ok(Next::Done) };
+        let Some(node) = self.graph().get(uid).cloned() else {
+            self.acted().remove(uid);
+            return Ok(Next::Done);
+        };
+        if self.acted().get(uid) == Some(&node.meta.resource_version) {
+            return Ok(Next::Wait);
+        }
         let Some(kind) = self.watched().get(&node.kind).map(|watched| watched.kind.clone()) else {
             return Ok(Next::Done);
         };
@@ -166,8 +179,15 @@ impl Controller {
             }
         }
         let verdict = self.graph().judge(&node, &owners);
+        if matches!(verdict, Verdict::Keep | Verdict::WaitFor(_)) {
+            self.acted().remove(uid);
+            self.carry_out(&kind, &node, verdict).await?;
+            return Ok(Next::Done);
+        }
         self.carry_out(&kind, &node, verdict).await?;
-        Ok(Next::Done)
+        self.acted().insert(uid.to_owned(), node.meta.resource_version.clone());
+        // Once more when the watch shows what has become of it.
+        Ok(Next::Wait)
     }
 
     async fn owner(

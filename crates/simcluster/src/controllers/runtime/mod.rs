@@ -155,11 +155,17 @@ pub(crate) struct Tasks {
     stop: watch::Sender<bool>,
     handles: Vec<JoinHandle<()>>,
     loads: Vec<Arc<dyn Load>>,
+    event_times: recorder::Times,
 }
 
 impl Tasks {
     pub(crate) fn new() -> Self {
-        Self { stop: watch::Sender::new(false), handles: Vec::new(), loads: Vec::new() }
+        Self {
+            stop: watch::Sender::new(false),
+            handles: Vec::new(),
+            loads: Vec::new(),
+            event_times: recorder::Times::default(),
+        }
     }
 
     /// Runs a future until it ends or until stopped; it is dropped at an await when stopped.
@@ -172,6 +178,11 @@ impl Tasks {
                 () = task => {}
             }
         }));
+    }
+
+    /// What all recorders name their events from.
+    pub(crate) fn event_times(&self) -> recorder::Times {
+        self.event_times.clone()
     }
 
     /// Counts the work of `load` in [`Tasks::work`].

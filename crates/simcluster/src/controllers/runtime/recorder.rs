@@ -2,8 +2,8 @@
 //! that client-go's recorder does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
@@ -74,6 +74,18 @@ pub(crate) struct Recorder {
     open: Arc<Open>,
 }
 
+/// Hands out nanoseconds for the names of events, each once: virtual time may stand still between two.
+#[derive(Clone, Default)]
+pub(crate) struct Times(Arc<Mutex<i128>>);
+
+impl Times {
+    fn next(&self, now: Timestamp) -> i128 {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = now.as_nanosecond().max(*last + 1);
+        *last
+    }
+}
+
 /// Notes that are not written yet.
 struct Open(AtomicUsize);
 
@@ -97,7 +109,7 @@ impl Recorder {
         let load: Arc<dyn Load> = Arc::<Open>::clone(&open);
         tasks.watch_load(load);
         let recorder = Self { notes, open: Arc::clone(&open) };
-        let mut correlator = Correlator::new(component);
+        let mut correlator = Correlator::new(component, tasks.event_times());
         tasks.spawn(async move {
             while let Some(note) = heard.recv().await {
                 if let Some(write) = correlator.next(&note, clock.now()) {
@@ -186,7 +198,7 @@ pub(super) struct Correlator {
     written: BTreeMap<EventKey, Event>,
     similar: BTreeMap<(ObjectKey, &'static str, String), Similar>,
     tokens: BTreeMap<ObjectKey, Tokens>,
-    last_nanosecond: i128,
+    times: Times,
 }
 
 struct Similar {
@@ -200,13 +212,13 @@ struct Tokens {
 }
 
 impl Correlator {
-    pub(super) fn new(component: &str) -> Self {
+    pub(super) fn new(component: &str, times: Times) -> Self {
         Self {
             component: component.to_owned(),
             written: BTreeMap::new(),
             similar: BTreeMap::new(),
             tokens: BTreeMap::new(),
-            last_nanosecond: 0,
+            times,
         }
     }
 
@@ -283,20 +295,12 @@ impl Correlator {
         true
     }
 
-    fn new_event(
-        &mut self,
-        note: &Note,
-        message: String,
-        time: Option<Time>,
-        now: Timestamp,
-    ) -> Event {
-        // Names are made of the time; virtual time may stand still between two events.
-        self.last_nanosecond = now.as_nanosecond().max(self.last_nanosecond + 1);
+    fn new_event(&self, note: &Note, message: String, time: Option<Time>, now: Timestamp) -> Event {
         let name = note.object.name.as_deref().unwrap_or_default();
         let namespace = note.object.namespace.clone().unwrap_or_else(|| "default".to_owned());
         Event {
             metadata: ObjectMeta {
-                name: Some(format!("{name}.{:016x}", self.last_nanosecond)),
+                name: Some(format!("{name}.{:016x}", self.times.next(now))),
                 namespace: Some(namespace),
                 ..ObjectMeta::default()
             },
