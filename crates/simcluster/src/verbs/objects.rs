@@ -106,7 +106,7 @@ fn read_patch(call: &Call, options: &WriteOptions) -> Result<Kind, ApiError> {
 }
 
 /// Reads an apply configuration: YAML, of which JSON is a part.
-fn read_apply(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
+pub(super) fn read_apply(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let parsed = yaml::parse(&call.body)
         .map_err(|why| ApiError::bad_request(format!("error encoding patch: {why}")))?;
     let duplicates = parsed.duplicates;
@@ -147,7 +147,7 @@ fn transform(
         Kind::Strategic(patch) => patch::strategic_merge(current, patch, &resource.schema)?,
         Kind::Apply(config) => {
             let mut config = config.clone();
-            name_config(call, &mut config)?;
+            name_config(call, &mut config);
             let manager = &options.manager;
             let force = options.force;
             let merged =
@@ -170,14 +170,10 @@ fn checked(call: &Call, mut object: Value) -> Result<Value, ApiError> {
 }
 
 /// An apply that names no object means the one of its path.
-fn name_config(call: &Call, config: &mut Value) -> Result<(), ApiError> {
-    if !config.is_object() {
-        return Err(ApiError::bad_request("error decoding patch: not an object"));
-    }
-    if object::name(config).is_empty() {
+pub(super) fn name_config(call: &Call, config: &mut Value) {
+    if config.is_object() && object::name(config).is_empty() {
         object::metadata_mut(config).insert("name".to_owned(), Value::from(call.name.as_str()));
     }
-    Ok(())
 }
 
 /// A UID says that the object exists (row SA12).

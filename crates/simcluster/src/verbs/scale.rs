@@ -42,7 +42,7 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     let apply = call.content_type == "application/apply-patch+yaml";
     let options = WriteOptions::parse_patch(call, apply)?;
     if apply {
-        return Err(ApiError::unsupported("server-side apply to /scale"));
+        return apply_config(server, call, &options);
     }
     let given: Value = serde_json::from_slice(&call.body)
         .map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
@@ -54,6 +54,25 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
             Ok(patch::merge_patch(current, &given)?)
         }
     })
+}
+
+/// Server-side apply of a Scale.
+fn apply_config(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+) -> Result<Outcome, ApiError> {
+    let resource = &call.resource;
+    let mut config = objects::read_apply(call, options)?;
+    objects::name_config(call, &mut config);
+    let transform = |existing: Option<&Value>| {
+        let now = server.clock().now();
+        let (manager, force) = (&options.manager, options.force);
+        fieldmanager::apply(resource, existing, &config, manager, "scale", force, now)
+    };
+    let write = Write { server, call, options };
+    let (code, object) = write.update(&call.name, &Expected::default(), &transform)?;
+    Ok(Outcome::Object(code, view(resource, &object)?))
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.

@@ -185,7 +185,9 @@ impl Write<'_> {
         self.refuse(&object, &faults)?;
         self.warn_of_contents(&object, Some(existing));
         self.warn_of_finalizers(&object, Some(existing));
-        if strategy.has_generation() && strategy.generation_changes(&object, existing) {
+        // Neither a status nor a binding says what somebody wants, whatever metadata comes with it.
+        let counts = strategy.has_generation() && !matches!(subresource, "status" | "binding");
+        if counts && strategy.generation_changes(&object, existing) {
             let generation = object::generation(existing) + 1;
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(generation));
         }

@@ -82,6 +82,8 @@ pub(crate) struct Differs {
     pub(crate) real: Reasons,
     /// Where a real server lists faults in random order.
     pub(crate) unordered: Reasons,
+    /// Cases in which names hold the hash of a Pod template.
+    pub(crate) hashes: Vec<String>,
 }
 
 /// The cases were written by a YAML library to which `y`, `n` and `0123456789` are texts.

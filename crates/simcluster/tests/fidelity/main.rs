@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use simcluster::env::{self, Backend, Needs};
 
 use crate::case::{Case, Differs, Reasons};
-use crate::play::{Difference, play};
+use crate::play::{Difference, Liberties, play};
 
 /// What came of one case.
 enum Verdict {
@@ -137,11 +137,13 @@ fn play_case(case: &Case, differs: &Differs) -> Verdict {
         differs.unordered.contains_key(&case.id)
             || differs.unordered.contains_key(&step_name(case, step))
     };
+    let hashes = differs.hashes.contains(&case.id);
+    let liberties = Liberties { unordered: &unordered, hashes };
     let found = Mutex::new(Vec::new());
     let played = catch_unwind(AssertUnwindSafe(|| {
         env::run(&Needs::default(), async |cluster| {
             let namespace = cluster.namespace().await;
-            let differences = play(case, &cluster, &namespace, &unordered).await;
+            let differences = play(case, &cluster, &namespace, &liberties).await;
             *found.lock().unwrap() = differences;
         });
     }));

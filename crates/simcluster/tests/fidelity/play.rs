@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::case::{Case, Step, fixture};
-use crate::compare::{differences, in_one_order};
+use crate::compare::{differences, in_one_order, without_hashes};
 use crate::placeholders::Placeholders;
 use crate::server::{Body, send};
 use simcluster::env::Cluster;
@@ -35,13 +35,21 @@ pub(crate) struct Difference {
     pub(crate) places: Vec<String>,
 }
 
+/// What counts as equal though it is not.
+pub(crate) struct Liberties<'a> {
+    /// The steps in which every list of faults is a set.
+    pub(crate) unordered: &'a (dyn Fn(usize) -> bool + Sync),
+    /// Whether all hashes of Pod templates are equal.
+    pub(crate) hashes: bool,
+}
+
 /// Plays a case in a fresh namespace and compares every answer with the recorded one.
-/// `unordered` says in which steps every list of faults counts as a set.
+/// `liberties` says what counts as equal though it is not.
 pub(crate) async fn play(
     case: &Case,
     cluster: &Cluster,
     namespace: &str,
-    unordered: &(dyn Fn(usize) -> bool + Sync),
+    liberties: &Liberties<'_>,
 ) -> Vec<Difference> {
     for name in &case.needs {
         for object in fixture(name) {
@@ -57,7 +65,10 @@ pub(crate) async fn play(
         let mut answered = play_step(step, cluster, &mut names, &mut placeholders).await;
         let mut recorded = step.got.clone();
         for document in [&mut answered, &mut recorded] {
-            in_one_order(document, unordered(index + 1));
+            in_one_order(document, (liberties.unordered)(index + 1));
+            if liberties.hashes {
+                *document = without_hashes(document);
+            }
         }
         let answered = placeholders.name(&answered, &recorded);
         let places = differences(&recorded, &answered);

@@ -108,6 +108,9 @@ impl Strategy for BuiltIn {
     ) {
         if subresource == "status" {
             keep_all_but_status(object, old);
+        } else if subresource == "binding" {
+            // The real server writes the node and the condition past these rules.
+            return;
         } else if self.rules.status_subresource {
             copy_field(object, old, "status");
         }
