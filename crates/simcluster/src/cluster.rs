@@ -27,10 +27,10 @@ const API_SERVER_IP: &str = "192.0.2.2";
 /// Virtual time without a single write after which a cluster counts as settled. Longer than the
 /// delays of the simulated controllers, shorter than the back-off of a container that crashes for
 /// ever.
-const QUIET: Duration = Duration::from_secs(60);
+const QUIET: Duration = Duration::from_mins(1);
 
 /// Virtual time after which a cluster that is still busy never will be quiet.
-const BUSY_MAX: Duration = Duration::from_secs(3600);
+const BUSY_MAX: Duration = Duration::from_hours(1);
 
 /// How to start a cluster; see [`SimCluster::builder`].
 #[derive(Debug)]
