@@ -97,7 +97,7 @@ pub enum ReconcileError {
         /// How long until the app is let go without it.
         left: Duration,
     },
-    /// Operations kept coming after [`ROUNDS_MAX`] plans.
+    /// Operations kept coming after as many plans as one reconcile may make.
     #[error("a plan was not settled by carrying it out: {operations}")]
     Endless {
         /// The operations of the last plan.
