@@ -4,7 +4,7 @@
 //! So the answer to each write is kept until the watch has caught up with it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -48,6 +48,8 @@ struct State<T> {
 #[derive(Debug)]
 struct Written<T> {
     answer: Answer<T>,
+    /// Versions that our writes made since the watch was last level with us.
+    own_versions: BTreeSet<String>,
     /// A list was begun after this write, so its result includes the write.
     listed_since: bool,
 }
@@ -93,9 +95,13 @@ impl<T: Cached> Cache<T> {
             let behind =
                 state.watched.get(object.key()).is_none_or(|seen| !is_at(&**seen, &*object));
             if behind {
-                let answer = Answer::Object(object);
                 let key = kept.key().clone();
-                state.written.insert(key, Written { answer, listed_since: false });
+                let before = state.written.remove(&key);
+                let mut own_versions =
+                    before.map(|written| written.own_versions).unwrap_or_default();
+                own_versions.insert(kept.resource_version().to_owned());
+                let answer = Answer::Object(object);
+                state.written.insert(key, Written { answer, own_versions, listed_since: false });
             }
         });
         kept
@@ -106,7 +112,9 @@ impl<T: Cached> Cache<T> {
         self.with(|state| {
             if state.watched.get(key).is_some_and(|seen| seen.uid() == uid) {
                 let answer = Answer::Gone(uid.to_owned());
-                state.written.insert(key.clone(), Written { answer, listed_since: false });
+                let own_versions = BTreeSet::new();
+                let written = Written { answer, own_versions, listed_since: false };
+                state.written.insert(key.clone(), written);
             } else {
                 state.written.remove(key);
             }
@@ -159,9 +167,16 @@ impl<T: Cached> State<T> {
             Some(Answer::Gone(uid)) => object.uid() != uid,
             None => true,
         };
-        self.watched.insert(key.clone(), object);
+        // Somebody else wrote before us, and the answer to our write holds their change already. It is
+        // told now: when the watch is level with us there will be nothing new to see.
+        let strange = self
+            .written
+            .get(&key)
+            .is_some_and(|written| !written.own_versions.contains(object.resource_version()));
+        let seen_before = self.watched.insert(key.clone(), object);
         if !caught_up {
-            return None;
+            let new = self.get(&key);
+            return (strange && new.is_some()).then_some(Change { old: seen_before, new });
         }
         self.written.remove(&key);
         let new = self.get(&key);

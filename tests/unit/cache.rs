@@ -62,13 +62,30 @@ fn the_watch_is_believed() {
 fn our_own_write_is_known_at_once_and_heard_of_without_surprise() {
     let cache = Cache::default();
     hear(&cache, Event::Apply(thing("web", "a", 1)));
+    cache.wrote(thing("web", "a", 3));
     cache.wrote(thing("web", "a", 5));
     assert_eq!(known(&cache), is("a", 5));
-    assert_eq!(hear(&cache, Event::Apply(thing("web", "a", 3))), 0, "older than our write");
+    assert_eq!(hear(&cache, Event::Apply(thing("web", "a", 3))), 0, "our first write");
     assert_eq!(known(&cache), is("a", 5));
     assert_eq!(hear(&cache, Event::Apply(thing("web", "a", 5))), 0, "our write itself");
     assert_eq!(hear(&cache, Event::Apply(thing("web", "a", 6))), 1);
     assert_eq!(known(&cache), is("a", 6));
+}
+
+/// The answer to our write holds a change that somebody made just before it. It must be told, or
+/// nobody ever looks at it.
+#[test]
+fn a_change_by_others_just_before_our_write_is_not_lost() {
+    let cache = Cache::default();
+    hear(&cache, Event::Apply(thing("web", "a", 1)));
+    cache.wrote(thing("web", "a", 5));
+    let changes = cache.absorb("", Event::Apply(thing("web", "a", 4)));
+    assert_eq!(changes.len(), 1);
+    let versions = [&changes[0].old, &changes[0].new]
+        .map(|side| side.as_ref().map(|thing| thing.version.clone()));
+    assert_eq!(versions, [Some("1".to_owned()), Some("5".to_owned())]);
+    assert_eq!(known(&cache), is("a", 5), "what our write made is still the newest");
+    assert_eq!(hear(&cache, Event::Apply(thing("web", "a", 5))), 0);
 }
 
 #[test]
