@@ -94,6 +94,7 @@ fn deployment(app: &Valid) -> Value {
                     "containers": [{
                         "name": CONTAINER,
                         "image": app.image.as_str(),
+                        "imagePullPolicy": app.image.pull_policy(),
                         "ports": [{
                             "name": PORT,
                             "containerPort": app.port.get(),

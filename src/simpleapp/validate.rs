@@ -46,6 +46,24 @@ macro_rules! text {
 }
 text!(AppName, Image, Host);
 
+impl Image {
+    /// When a kubelet pulls the image: always if its tag can move (`latest`, which no tag means, too),
+    /// else only if it is not there. That is the API server's own default, but the server fills it
+    /// once, when the container is made: left to it, an app that moves from `web:1` to `web:latest`
+    /// would never see a newer `latest`.
+    #[must_use]
+    pub fn pull_policy(&self) -> &'static str {
+        let path_start = self.0.rfind('/').map_or(0, |slash| slash + 1);
+        let last = self.0.get(path_start..).unwrap_or_default();
+        let moves = match (last.contains('@'), last.split_once(':')) {
+            (true, _) => false,
+            (false, None) => true,
+            (false, Some((_, tag))) => tag == "latest",
+        };
+        if moves { "Always" } else { "IfNotPresent" }
+    }
+}
+
 /// An app that can be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Valid {

@@ -98,3 +98,20 @@ fn what_the_server_did_not_default_has_the_same_defaults() {
     let valid = validate(&parse(&app)).unwrap();
     assert_eq!((valid.replicas, valid.port.get(), valid.host), (1, 80, None));
 }
+
+#[test]
+fn images_whose_tag_can_move_are_pulled_always() {
+    for (image, expected) in [
+        ("nginx", "Always"),
+        ("nginx:latest", "Always"),
+        ("registry.example.com:5000/team/nginx", "Always"),
+        ("nginx:1.29", "IfNotPresent"),
+        ("registry.example.com:5000/team/nginx:1.29", "IfNotPresent"),
+        (
+            "nginx:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            "IfNotPresent",
+        ),
+    ] {
+        assert_eq!(parse_image(image).unwrap().pull_policy(), expected, "{image}");
+    }
+}
