@@ -15,17 +15,19 @@ pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value,
     let resource = &call.resource;
     let parsed = body::parse(&call.body, &call.content_type, resource)?;
     let decoded = resource.strategy.decode(resource, parsed.value)?;
-    match strictness(call, options, &parsed.duplicates, &decoded.unknown) {
+    match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
         Some(fault) => Err(not_handled(resource, &fault)),
         None => Ok(with_defaults(resource, decoded.object)),
     }
 }
 
-/// Reads what a JSON, merge or strategic merge patch made of an object.
+/// Reads what a JSON, merge or strategic merge patch made of an object. `unknown` are texts about the
+/// patch itself.
 pub(super) fn patched(
     call: &Call,
     options: &WriteOptions,
     patched: Value,
+    unknown: Vec<String>,
 ) -> Result<Value, ApiError> {
     let resource = &call.resource;
     if resource.custom {
@@ -36,14 +38,19 @@ pub(super) fn patched(
         .strategy
         .decode(resource, patched)
         .map_err(|error| unpatchable(resource, &shown, error))?;
-    match strictness(call, options, &Duplicates::default(), &decoded.unknown) {
+    let unknown = [unknown, unknown_fields(&decoded.unknown)].concat();
+    match strictness(call, options, &Duplicates::default(), unknown) {
         Some(fault) => Err(undecodable(&shown, &fault)),
         None => Ok(with_defaults(resource, decoded.object)),
     }
 }
 
-/// Brings a merged object of an apply into the kind's form; its fields are known already.
+/// Brings a merged object of an apply into the form of a built-in kind. Custom resources have theirs
+/// already: what does not fit is for validation to say.
 pub(super) fn applied(resource: &Resource, merged: Value) -> Result<Value, ApiError> {
+    if resource.custom {
+        return Ok(merged);
+    }
     let decoded = resource.strategy.decode(resource, merged)?;
     Ok(with_defaults(resource, decoded.object))
 }
@@ -53,15 +60,17 @@ fn with_defaults(resource: &Resource, mut object: Value) -> Value {
     object
 }
 
+fn unknown_fields(paths: &[String]) -> Vec<String> {
+    paths.iter().map(|path| format!("unknown field \"{path}\"")).collect()
+}
+
 /// Warns of dropped fields, or returns the text that refuses them.
 fn strictness(
     call: &Call,
     options: &WriteOptions,
     duplicates: &Duplicates,
-    unknown: &[String],
+    unknown: Vec<String>,
 ) -> Option<String> {
-    let unknown: Vec<String> =
-        unknown.iter().map(|path| format!("unknown field \"{path}\"")).collect();
     match options.field_validation {
         FieldValidation::Ignore => None,
         FieldValidation::Warn => {

@@ -157,7 +157,11 @@ fn transform(
             return checked(call, object);
         }
     };
-    let mut object = decode::patched(call, options, patched)?;
+    let unknown = match kind {
+        Kind::Json(patch) => patch::unknown_operation_fields(patch),
+        Kind::Merge(_) | Kind::Strategic(_) | Kind::Apply(_) => Vec::new(),
+    };
+    let mut object = decode::patched(call, options, patched, unknown)?;
     let manager = &options.manager;
     fieldmanager::record_update(resource, existing, &mut object, manager, subresource, now);
     checked(call, object)
