@@ -220,7 +220,7 @@ fn operator_config() -> run::Config {
         watch_namespaces: Vec::new(),
         operator_namespace: Some(manifests::NAMESPACE.to_owned()),
         instance: FIELD_MANAGER.to_owned(),
-        cleanup_timeout: Duration::from_secs(300),
+        cleanup_timeout: Duration::from_mins(5),
         concurrency: 16,
         shutdown_timeout: Duration::from_secs(5),
         dry_run: false,
