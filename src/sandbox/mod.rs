@@ -118,7 +118,10 @@ impl Sandbox {
         let client = self.cluster.client();
         let mut apps: BTreeMap<String, Followed> = BTreeMap::new();
         for input in inputs {
-            apply(&client, input).await.with_context(|| input.source.clone())?;
+            if let Err(error) = apply(&client, input).await {
+                screen.say(&format!("{}: {}", input.source, refusal(&error)))?;
+                return Ok(ExitCode::FAILURE);
+            }
             apps.insert(key(&input.app), Followed::default());
         }
         let wanted: BTreeSet<String> = apps.keys().cloned().collect();
@@ -263,7 +266,7 @@ where
 }
 
 /// Creates an app, and the namespace that it names.
-async fn apply(client: &Client, input: &Input) -> anyhow::Result<()> {
+async fn apply(client: &Client, input: &Input) -> Result<(), kube::Error> {
     let namespace = input.app.namespace().unwrap_or_default();
     let namespaces: Api<Namespace> = Api::all(client.clone());
     if namespaces.get_opt(&namespace).await?.is_none() {
@@ -275,6 +278,11 @@ async fn apply(client: &Client, input: &Input) -> anyhow::Result<()> {
     let options = PostParams { field_manager: Some("sandbox".to_owned()), ..PostParams::default() };
     apps.create(&options, &input.app).await?;
     Ok(())
+}
+
+/// The server's own words, if it answered.
+fn refusal(error: &kube::Error) -> String {
+    if let kube::Error::Api(status) = error { status.message.clone() } else { error.to_string() }
 }
 
 fn follow_apps(client: Client) -> impl Stream<Item = Result<Event<SimpleApp>, watcher::Error>> {
