@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value, json};
 
 use super::{base64 as base64_text, quantity, times};
+use crate::golang::json_type_name;
 use crate::resource::Decoded;
 use crate::schema::{Codec, Presence, Schema, Type};
 
@@ -169,7 +170,7 @@ impl Decoder {
 
     /// Types that read a JSON string themselves: another JSON type ends decoding.
     fn text(&mut self, value: Value) -> Result<Option<String>> {
-        let kind = json_type(&value);
+        let kind = json_type_name(&value);
         let text = if let Value::String(text) = value { Some(text) } else { None };
         text.map(Some).ok_or_else(|| self.in_field(kind, "string"))
     }
@@ -184,7 +185,7 @@ impl Decoder {
                 }
             }
             Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                Err(self.in_field(json_type(&value), "int32"))
+                Err(self.in_field(json_type_name(&value), "int32"))
             }
         }
     }
@@ -209,7 +210,7 @@ impl Decoder {
     }
 
     fn mismatch(&mut self, value: &Value, type_name: &str) {
-        let text = self.in_field(json_type(value), type_name);
+        let text = self.in_field(json_type_name(value), type_name);
         self.save(text);
     }
 
@@ -247,7 +248,7 @@ fn schema_or(value: Value, schema: &Schema) -> Result<Option<Value>> {
         Value::Array(list) => match list.iter().find(|one| !one.is_string()) {
             Some(wrong) => Err(format!(
                 "json: cannot unmarshal {} into Go value of type string",
-                json_type(wrong)
+                json_type_name(wrong)
             )),
             None => Ok(Some(Value::Array(list))),
         },
@@ -265,17 +266,6 @@ fn type_name(schema: &Schema) -> &str {
 
 fn struct_name(schema: &Schema) -> &str {
     type_name(schema).rsplit('.').next().unwrap_or_default()
-}
-
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 fn amount(value: &Value) -> Result<Value> {

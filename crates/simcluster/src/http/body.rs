@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::golang;
 use crate::http::{json, protobuf, yaml};
 use crate::object::put;
 use crate::resource::Resource;
@@ -188,12 +189,12 @@ fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, 
             let found = map.get(*key)?;
             let wrong = !found.is_string() && !found.is_null();
             wrong.then(|| {
-                let found = json::go_type_name(found);
+                let found = golang::json_type_name(found);
                 format!("json: cannot unmarshal {found} into Go struct field .{key} of type string")
             })
         }),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            let found = json::go_type_name(&value);
+            let found = golang::json_type_name(&value);
             Some(format!(
                 "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
                  \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"

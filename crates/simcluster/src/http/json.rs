@@ -302,16 +302,3 @@ fn quoted(byte: u8) -> String {
         0x20..=0x7e | 0x80..=0xff => format!("'{}'", char::from(byte)),
     }
 }
-
-/// What Go calls the JSON type of a value in `cannot unmarshal` errors.
-#[must_use]
-pub fn go_type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
