@@ -91,6 +91,29 @@ pub(crate) fn in_one_order(document: &mut Value, all: bool) {
     }
 }
 
+/// Sorts the entries of `managedFields` as a server does that wrote them all in one second: before the
+/// manager's name it goes by the second of the last write, which no two runs share.
+pub(crate) fn managers_in_one_order(document: &mut Value) {
+    match document {
+        Value::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if let Value::Array(entries) = value
+                    && (key == "managedFields" || key.ends_with(".managedFields"))
+                {
+                    let key = |entry: &Value| {
+                        ["operation", "manager", "apiVersion", "subresource"]
+                            .map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+                    };
+                    entries.sort_by_key(key);
+                }
+                managers_in_one_order(value);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(managers_in_one_order),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
 /// A document in which every text of the form of a Pod template's hash is the same.
 pub(crate) fn without_hashes(document: &Value) -> Value {
     static HASH: LazyLock<Regex> = LazyLock::new(|| {

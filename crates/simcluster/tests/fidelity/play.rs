@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::case::{Case, Step, fixture};
-use crate::compare::{differences, in_one_order, without_hashes};
+use crate::compare::{differences, in_one_order, managers_in_one_order, without_hashes};
 use crate::placeholders::Placeholders;
 use crate::server::{Body, send};
 use simcluster::env::Cluster;
@@ -41,6 +41,8 @@ pub(crate) struct Liberties<'a> {
     pub(crate) unordered: &'a (dyn Fn(usize) -> bool + Sync),
     /// Whether all hashes of Pod templates are equal.
     pub(crate) hashes: bool,
+    /// Whether the server's clock is real: one case may take more than a second, another may not.
+    pub(crate) real_time: bool,
 }
 
 /// Plays a case in a fresh namespace and compares every answer with the recorded one.
@@ -66,6 +68,9 @@ pub(crate) async fn play(
         let mut recorded = step.got.clone();
         for document in [&mut answered, &mut recorded] {
             in_one_order(document, (liberties.unordered)(index + 1));
+            if liberties.real_time {
+                managers_in_one_order(document);
+            }
             if liberties.hashes {
                 *document = without_hashes(document);
             }
