@@ -16,10 +16,11 @@ mod tests;
 
 use std::sync::{Arc, LazyLock};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use self::data::DATA;
 pub use self::decode::decode_typed;
+use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths};
 use crate::schema::{Schema, SchemaRef};
 
@@ -75,6 +76,20 @@ pub fn discovery(api_version: &str) -> Option<&'static Vec<Value>> {
 #[must_use]
 pub fn kubernetes_version() -> &'static str {
     &DATA.version
+}
+
+/// An object of a kind of which nothing is known, as bookmarks show it: its names and what its Go types
+/// always print. Kinds that can be scaled count their replicas by value inside the server.
+#[must_use]
+pub fn empty_object(resource: &Resource) -> Value {
+    let names = json!({ "kind": resource.kind, "apiVersion": resource.api_version() });
+    // Names alone have nothing that decoding could refuse.
+    let decoded = decode_typed(names.clone(), &resource.schema, "");
+    let mut object = decoded.map_or(names, |decoded| decoded.object);
+    if resource.scale.is_some() {
+        set_path(&mut object, "spec.replicas", json!(0));
+    }
+    object
 }
 
 fn build() -> Vec<Arc<Resource>> {

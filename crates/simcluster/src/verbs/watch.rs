@@ -56,6 +56,8 @@ struct Watcher {
     pending: VecDeque<WatchEvent>,
     deadline: Instant,
     next_bookmark: Instant,
+    /// What a bookmark shows beside its version.
+    empty: Value,
     finished: bool,
 }
 
@@ -81,6 +83,7 @@ impl Watcher {
         let deadline = now + Duration::from_secs(seconds);
         let changed = server.store().subscribe(&call.resource.storage_key);
         let next_bookmark = first_bookmark(now, deadline);
+        let empty = call.resource.strategy.empty_object(&call.resource);
         Self {
             server,
             call,
@@ -92,6 +95,7 @@ impl Watcher {
             pending: VecDeque::new(),
             deadline,
             next_bookmark,
+            empty,
             finished: false,
         }
     }
@@ -233,9 +237,8 @@ impl Watcher {
     }
 
     fn bookmark_event(&mut self) -> WatchEvent {
-        let resource = &self.call.resource;
         self.cursor = self.cursor.max(self.server.revision());
-        let mut object = resource.strategy.empty_object(resource);
+        let mut object = self.empty.clone();
         object::metadata_mut(&mut object)
             .insert("resourceVersion".to_owned(), json!(self.cursor.to_string()));
         WatchEvent { kind: "BOOKMARK", object }

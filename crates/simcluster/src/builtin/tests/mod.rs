@@ -1,5 +1,3 @@
-use serde_json::json;
-
 use super::*;
 use crate::resource::Strategy;
 
@@ -12,6 +10,26 @@ fn every_resource_has_a_schema() {
         assert!(!resource.verbs.is_empty(), "{}", resource.plural);
     }
     assert_eq!(kubernetes_version(), "v1.37.2");
+}
+
+/// What a real server sends as the first bookmark of each kind, without the metadata.
+#[test]
+fn bookmarks_are_those_of_a_real_server() {
+    let recorded: Map<String, Value> =
+        serde_json::from_str(include_str!("bookmarks.json")).unwrap();
+    let watched =
+        resources().into_iter().filter(|one| one.verbs.iter().any(|verb| verb == "watch"));
+    let shown: Map<String, Value> = watched
+        .map(|resource| {
+            let mut object = resource.strategy.empty_object(&resource);
+            object.as_object_mut().unwrap().remove("metadata");
+            (format!("{}/{}", resource.api_version(), resource.kind), object)
+        })
+        .collect();
+    for (kind, object) in &recorded {
+        assert_eq!(shown.get(kind), Some(object), "{kind}");
+    }
+    assert_eq!(shown.len(), recorded.len());
 }
 
 #[test]
