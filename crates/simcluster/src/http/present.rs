@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::error::ApiError;
 use crate::http::accept::{Form, not_acceptable};
 use crate::http::table::Printer;
-use crate::object::{metadata, put};
+use crate::object::{metadata, metadata_mut, put};
 use crate::resource::Resource;
 
 /// The form in which one response shows its objects.
@@ -70,7 +70,7 @@ impl Presentation {
         }
         match self.form {
             Form::Plain => Ok(object),
-            Form::Metadata(version) => Ok(partial(&object, version)),
+            Form::Metadata(version) => Ok(partial_of(object, version)),
             Form::MetadataList(_) if self.resource.custom => {
                 Err(ApiError::raw("content is not a list"))
             }
@@ -110,12 +110,13 @@ impl Presentation {
         if let Form::Table(_) = self.form {
             return Ok(self.table(version, &list_metadata, &items, true, now));
         }
-        Ok(json!({
+        let mut partials = json!({
             "kind": "PartialObjectMetadataList",
             "apiVersion": format!("meta.k8s.io/{version}"),
             "metadata": list_metadata,
-            "items": items.iter().map(|item| partial(item, version)).collect::<Vec<_>>(),
-        }))
+        });
+        put(&mut partials, "items", items.into_iter().map(|it| partial_of(it, version)).collect());
+        Ok(partials)
     }
 
     /// The object of a watch event; `first` is the first event of the stream, the only one whose Table
@@ -127,7 +128,7 @@ impl Presentation {
         }
         match self.form {
             Form::Plain => Some(object),
-            Form::Metadata(version) => Some(partial(&object, version)),
+            Form::Metadata(version) => Some(partial_of(object, version)),
             Form::MetadataList(_) | Form::Discovery => None,
             Form::Table(version) => {
                 let list_metadata =
@@ -182,16 +183,22 @@ fn row_object(include: Include, object: &Value, version: &str) -> Value {
     match include {
         Include::Object => object.clone(),
         Include::None if !ends_initial_events => Value::Null,
-        Include::None | Include::Metadata => partial(object, version),
+        Include::None | Include::Metadata => partial(metadata(object).clone(), version),
     }
 }
 
-fn partial(object: &Value, version: &str) -> Value {
-    json!({
+/// The metadata of an object that nothing else is asked of.
+fn partial_of(mut object: Value, version: &str) -> Value {
+    partial(std::mem::take(metadata_mut(&mut object)), version)
+}
+
+fn partial(metadata: Map<String, Value>, version: &str) -> Value {
+    let mut partial = json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
-        "metadata": Value::Object(metadata(object).clone()),
-    })
+    });
+    put(&mut partial, "metadata", Value::Object(metadata));
+    partial
 }
 
 /// The metadata of a list without what is empty (custom resources always print `continue`).

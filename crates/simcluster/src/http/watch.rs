@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::clock::Clock;
 use crate::http::present::Presentation;
@@ -32,7 +33,16 @@ fn line(
     clock: Clock,
 ) -> Option<Bytes> {
     let object = presentation.event(event.object, first, clock.now())?;
-    let mut text = json!({ "type": event.kind, "object": object }).to_string();
-    text.push('\n');
+    // A value of JSON can always be written to memory.
+    let mut text = serde_json::to_vec(&Line { kind: event.kind, object: &object }).ok()?;
+    text.push(b'\n');
     Some(Bytes::from(text))
+}
+
+/// An event as it is written.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    object: &'a Value,
 }

@@ -3,6 +3,7 @@
 
 mod check;
 mod functions;
+mod regexes;
 mod tokens;
 mod types;
 mod values;
@@ -72,7 +73,7 @@ pub(super) struct Verdict {
 }
 
 thread_local! {
-    static FUNCTIONS: Context<'static> = Context::default().with_all();
+    static FUNCTIONS: Context<'static> = regexes::with_kept(Context::default().with_all());
 }
 
 impl Rules {
