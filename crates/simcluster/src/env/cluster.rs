@@ -1,5 +1,6 @@
 //! One cluster as tests see it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::{self, Display};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::control_plane::{ControlPlane, POD_KINDS, random_hex};
+use super::control_plane::{ControlPlane, random_hex};
 use super::kubeconfig::Remote;
 use super::{Backend, Error, Needs};
 use crate::auth::User;
@@ -33,8 +34,8 @@ struct Inner {
     place: Place,
     admin: Client,
     namespaces: Mutex<Vec<String>>,
-    /// Without controllers: nobody makes service accounts, Pods, ...
-    bare: bool,
+    /// The controllers of a simulated cluster.
+    controllers: BTreeSet<Kind>,
     /// Requests that were recorded before this test began.
     requests_before: usize,
 }
@@ -89,11 +90,8 @@ impl Cluster {
     pub(super) async fn start(backend: Backend, needs: &Needs) -> Result<Self, Error> {
         let (place, admin) = match backend {
             Backend::Sim => {
-                let mut kinds = Kind::all();
-                if !needs.pods {
-                    kinds.retain(|kind| !POD_KINDS.contains(kind));
-                }
-                let builder = SimCluster::builder().controllers(!needs.bare).kinds(kinds);
+                let kinds = needs.controllers();
+                let builder = SimCluster::builder().controllers(!kinds.is_empty()).kinds(kinds);
                 let builder = needs.crds.iter().fold(builder, |all, crd| all.crd(crd.clone()));
                 let sim = builder.start().map_err(Error::new)?;
                 let admin = sim.client();
@@ -116,7 +114,7 @@ impl Cluster {
             place,
             admin,
             namespaces: Mutex::default(),
-            bare: needs.bare,
+            controllers: needs.controllers(),
             requests_before: 0,
         };
         let mut cluster = Self(Arc::new(inner));
@@ -246,7 +244,7 @@ impl Cluster {
 
     fn looks_after_service_accounts(&self) -> bool {
         match &self.0.place {
-            Place::Sim(_) => !self.0.bare,
+            Place::Sim(_) => self.0.controllers.contains(&Kind::ServiceAccount),
             Place::ControlPlane(_) | Place::Remote(_) => true,
         }
     }

@@ -27,6 +27,7 @@ mod kubeconfig;
 mod tests;
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -38,6 +39,9 @@ use tokio::time::timeout;
 
 pub use backend::Backend;
 pub use cluster::{Cluster, Reached};
+
+use self::control_plane::POD_KINDS;
+use crate::controllers::Kind;
 
 /// How long one test may take on a real cluster.
 const REAL_TEST: Duration = Duration::from_mins(5);
@@ -57,7 +61,7 @@ impl Error {
 #[derive(Debug, Clone, Default)]
 pub struct Needs {
     crds: Vec<Value>,
-    bare: bool,
+    only: Option<BTreeSet<Kind>>,
     pods: bool,
     requests: bool,
     sockets: bool,
@@ -72,10 +76,11 @@ impl Needs {
         self
     }
 
-    /// Nobody but the test acts on the cluster: no controllers. A real cluster always has some.
+    /// Only these controllers act on the cluster: a test that asks for few has fewer events to wait
+    /// for, one that asks for none is alone. A real cluster always has all.
     #[must_use]
-    pub fn bare(mut self) -> Self {
-        self.bare = true;
+    pub fn only(mut self, controllers: impl IntoIterator<Item = Kind>) -> Self {
+        self.only = Some(controllers.into_iter().collect());
         self
     }
 
@@ -108,6 +113,15 @@ impl Needs {
         self
     }
 
+    /// The controllers of a simulated cluster.
+    fn controllers(&self) -> BTreeSet<Kind> {
+        let mut kinds = self.only.clone().unwrap_or_else(Kind::all);
+        if !self.pods && self.only.is_none() {
+            kinds.retain(|kind| !POD_KINDS.contains(kind));
+        }
+        kinds
+    }
+
     /// The first of these needs that a backend does not meet.
     fn unmet(&self, backend: Backend) -> Option<&'static str> {
         match backend {
@@ -115,7 +129,9 @@ impl Needs {
             Backend::ControlPlane | Backend::Kubeconfig if self.virtual_time => {
                 Some("its time is real")
             }
-            Backend::ControlPlane | Backend::Kubeconfig if self.bare => Some("it has controllers"),
+            Backend::ControlPlane | Backend::Kubeconfig if self.only.is_some() => {
+                Some("it has controllers of its own")
+            }
             Backend::Kubeconfig if self.requests => Some("it keeps no record of requests for us"),
             Backend::Sim | Backend::ControlPlane | Backend::Kubeconfig => None,
         }
