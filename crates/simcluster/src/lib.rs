@@ -14,6 +14,7 @@ pub mod fieldmanager;
 pub mod golang;
 pub mod http;
 mod lifecycle;
+mod metadata;
 pub mod names;
 pub mod object;
 pub mod patch;

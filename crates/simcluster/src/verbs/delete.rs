@@ -13,6 +13,7 @@ use crate::clock;
 use crate::error::{ApiError, Names};
 use crate::http::body;
 use crate::lifecycle::{self, DEFINITIONS};
+use crate::metadata;
 use crate::object;
 use crate::resource::Resource;
 use crate::server::ApiServer;
@@ -230,19 +231,20 @@ fn finalizers(resource: &Resource, stored: &Value, options: &DeleteOptions) -> V
         (None, policy) => policy,
     };
     let policy = asked.unwrap_or_else(|| {
-        let gc = present.iter().find(|name| matches!(**name, meta::ORPHAN | meta::FOREGROUND));
+        let gc =
+            present.iter().find(|name| matches!(**name, metadata::ORPHAN | metadata::FOREGROUND));
         match gc.copied() {
-            Some(meta::ORPHAN) => "Orphan",
+            Some(metadata::ORPHAN) => "Orphan",
             Some(_) => "Foreground",
             None => resource.strategy.default_propagation_policy(),
         }
     });
     let wanted = match policy {
-        "Orphan" => Some(meta::ORPHAN),
-        "Foreground" => Some(meta::FOREGROUND),
+        "Orphan" => Some(metadata::ORPHAN),
+        "Foreground" => Some(metadata::FOREGROUND),
         _ => None,
     };
-    let gc = |name: &str| matches!(name, meta::ORPHAN | meta::FOREGROUND);
+    let gc = |name: &str| matches!(name, metadata::ORPHAN | metadata::FOREGROUND);
     if present.iter().copied().filter(|name| gc(name)).eq(wanted) {
         return present.into_iter().map(str::to_owned).collect();
     }

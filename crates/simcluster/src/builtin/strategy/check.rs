@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::field::FieldError;
+use crate::metadata;
 use crate::names;
 
 const NEGATIVE: &str = "must be greater than or equal to 0";
@@ -90,21 +91,11 @@ impl Faults {
 
     /// The labels at a path.
     pub(super) fn labels(&mut self, field: &str, labels: Option<&Value>) {
-        let map = labels.and_then(Value::as_object).into_iter().flatten();
-        let pairs = map.map(|(key, value)| (key.as_str(), value.as_str().unwrap_or_default()));
-        self.extend(names::labels(field, pairs));
+        self.extend(metadata::label_faults(field, labels));
     }
 
     /// The keys and the size of annotations.
     pub(super) fn annotations(&mut self, field: &str, annotations: Option<&Value>) {
-        const MAX: usize = 256 * 1024;
-        let mut size = 0;
-        for (key, value) in annotations.and_then(Value::as_object).into_iter().flatten() {
-            self.texts(field, key, names::qualified_name(&key.to_lowercase()));
-            size += key.len() + value.as_str().unwrap_or_default().len();
-        }
-        if size > MAX {
-            self.add(FieldError::too_long(field, u64::try_from(MAX).unwrap_or(u64::MAX)));
-        }
+        self.extend(metadata::annotation_faults(field, annotations));
     }
 }
