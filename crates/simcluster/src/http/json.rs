@@ -2,10 +2,10 @@
 //!
 //! The texts are those of Go's `encoding/json` (and `sigs.k8s.io/json` for duplicates).
 
-use std::fmt;
+use serde_json::Value;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use super::node::{self, Repeated};
+use crate::schema::path::Path;
 
 /// A JSON text and the paths of the keys that stood in it more than once.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,89 +19,30 @@ pub struct Parsed {
 /// Reads a JSON text. The error is Go's text, such as `unexpected end of JSON input`.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(bytes);
-    let mut duplicates = Vec::new();
+    let mut paths = Paths(Vec::new());
     let mut reader = serde_json::Deserializer::from_str(&text);
-    let node = Node { path: String::new(), duplicates: &mut duplicates };
-    let outcome = node.deserialize(&mut reader).and_then(|value| reader.end().map(|()| value));
-    match outcome {
-        Ok(value) => Ok(Parsed { value, duplicates }),
+    let read = node::read(&mut reader, &mut paths);
+    match read.and_then(|value| reader.end().map(|()| value)) {
+        Ok(value) => Ok(Parsed { value, duplicates: paths.0 }),
         Err(error) => Err(syntax_fault(text.as_bytes()).unwrap_or_else(|| error.to_string())),
     }
 }
 
-/// Reads one value and notes duplicate keys below `path`.
-struct Node<'a> {
-    path: String,
-    duplicates: &'a mut Vec<String>,
-}
+/// Paths of repeated keys, each once.
+struct Paths(Vec<String>);
 
-impl<'de> DeserializeSeed<'de> for Node<'_> {
-    type Value = Value;
+impl Repeated for Paths {
+    type Key = String;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Node<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
+    fn text(key: &String) -> &str {
+        key
     }
 
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        loop {
-            let path = format!("{}[{}]", self.path, list.len());
-            match items.next_element_seed(Node { path, duplicates: &mut *self.duplicates })? {
-                Some(item) => list.push(item),
-                None => return Ok(Value::Array(list)),
-            }
+    fn note(&mut self, _key: &String, path: &Path<'_>) {
+        let path = path.dotted();
+        if !self.0.contains(&path) {
+            self.0.push(path);
         }
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let path =
-                if self.path.is_empty() { key.clone() } else { format!("{}.{key}", self.path) };
-            if map.contains_key(&key) && !self.duplicates.contains(&path) {
-                self.duplicates.push(path.clone());
-            }
-            let value =
-                entries.next_value_seed(Node { path, duplicates: &mut *self.duplicates })?;
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
     }
 }
 

@@ -6,6 +6,7 @@ pub mod client;
 mod discovery;
 mod health;
 pub mod json;
+mod node;
 mod openapi;
 mod pipeline;
 pub mod present;

@@ -18,7 +18,7 @@ mod formats;
 mod list_types;
 pub mod numbers;
 mod parse;
-mod path;
+pub(crate) mod path;
 mod prune;
 #[cfg(test)]
 mod tests;
