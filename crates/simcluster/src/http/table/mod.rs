@@ -7,7 +7,9 @@ mod built_in;
 mod custom;
 mod format;
 mod hpa;
+mod network;
 mod pod;
+mod view;
 
 use std::sync::LazyLock;
 
