@@ -21,7 +21,7 @@ use kube::runtime::watcher;
 use kube::{Api, Client};
 
 use self::owners::group_of;
-use self::runtime::{Informer, Recorder, Tasks};
+use self::runtime::{Hands, Informer, Recorder, Tasks};
 use crate::clock::Clock;
 
 mod deployment;
@@ -223,46 +223,41 @@ impl Informers {
 
 /// Starts controllers on the current runtime. `client_for` makes a client for a controller's user, by
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
-/// `root-ca-cert-publisher`, `generic-garbage-collector`,
-/// `namespace-controller`, `endpointslice-controller`, `endpoint-controller`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
-/// that all share.
+/// `root-ca-cert-publisher`, `generic-garbage-collector`, `namespace-controller`,
+/// `endpointslice-controller`, `endpoint-controller`, `kube-scheduler`, `kubelet`, and
+/// `kube-controller-manager` for the watches that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
     let mut informers = Informers::new();
-    let clock = config.clock;
-    if config.kinds.contains(&Kind::Deployment) {
-        let client = client_for("deployment-controller");
-        let recorder =
-            Recorder::start(client.clone(), clock, "deployment-controller", MANAGER, &mut tasks);
-        let (controller, queue) =
-            deployment::Controller::wire(client, clock, recorder, &mut informers);
+    let Config { clock, kinds, .. } = config;
+    let hands = |user: &str, component: &str, manager: &'static str, tasks: &mut Tasks| {
+        let client = client_for(user);
+        let recorder = Recorder::start(client.clone(), *clock, component, manager, tasks);
+        Hands { client, clock: *clock, recorder }
+    };
+    if kinds.contains(&Kind::Deployment) {
+        let user = "deployment-controller";
+        let hands = hands(user, user, MANAGER, &mut tasks);
+        let (controller, queue) = deployment::Controller::wire(hands, &mut informers);
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::ReplicaSet) {
-        let client = client_for("replicaset-controller");
-        let recorder =
-            Recorder::start(client.clone(), clock, "replicaset-controller", MANAGER, &mut tasks);
-        let (controller, queue) =
-            replicaset::Controller::wire(client, clock, recorder, &mut informers);
+    if kinds.contains(&Kind::ReplicaSet) {
+        let user = "replicaset-controller";
+        let hands = hands(user, user, MANAGER, &mut tasks);
+        let (controller, queue) = replicaset::Controller::wire(hands, &mut informers);
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::Scheduler) {
-        let client = client_for("kube-scheduler");
-        let recorder =
-            Recorder::start(client.clone(), clock, scheduler::NAME, scheduler::MANAGER, &mut tasks);
-        let (controller, queue) =
-            scheduler::Controller::wire(client, clock, recorder, &mut informers);
+    if kinds.contains(&Kind::Scheduler) {
+        let hands = hands("kube-scheduler", scheduler::NAME, scheduler::MANAGER, &mut tasks);
+        let (controller, queue) = scheduler::Controller::wire(hands, &mut informers);
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::Kubelet) {
-        let client = client_for("kubelet");
-        let recorder =
-            Recorder::start(client.clone(), clock, "kubelet", kubelet::MANAGER, &mut tasks);
-        let (controller, queue) =
-            kubelet::Controller::wire(client, clock, recorder, config, &mut informers);
+    if kinds.contains(&Kind::Kubelet) {
+        let hands = hands("kubelet", "kubelet", kubelet::MANAGER, &mut tasks);
+        let (controller, queue) = kubelet::Controller::wire(hands, config, &mut informers);
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::ServiceAccount) {
+    if kinds.contains(&Kind::ServiceAccount) {
         let (controller, queue) = serviceaccount::Controller::wire(
             client_for("service-account-controller"),
             client_for("root-ca-cert-publisher"),
@@ -271,19 +266,18 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
         );
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::Garbage) {
-        let client = client_for("generic-garbage-collector");
+    if kinds.contains(&Kind::Garbage) {
         let component = "garbage-collector-controller";
-        let recorder = Recorder::start(client.clone(), clock, component, MANAGER, &mut tasks);
-        let (controller, queue) = garbage::Controller::wire(client, recorder, &mut informers);
+        let hands = hands("generic-garbage-collector", component, MANAGER, &mut tasks);
+        let (controller, queue) = garbage::Controller::wire(hands, &mut informers);
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::Namespace) {
+    if kinds.contains(&Kind::Namespace) {
         let client = client_for("namespace-controller");
-        let (controller, queue) = namespace::Controller::wire(client, clock, &mut informers);
+        let (controller, queue) = namespace::Controller::wire(client, *clock, &mut informers);
         tasks.run(controller, queue);
     }
-    if config.kinds.contains(&Kind::Endpoints) {
+    if kinds.contains(&Kind::Endpoints) {
         let (controller, queue) = endpoints::Controller::wire(
             client_for("endpointslice-controller"),
             client_for("endpoint-controller"),

@@ -9,16 +9,15 @@ use k8s_openapi::api::core::v1::{
     Binding, Node, ObjectReference, Pod, PodCondition, PodSpec, Taint, Toleration,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
 use serde_json::json;
 
 use super::runtime::recorder::{Severity, whole_seconds};
 use super::runtime::{
-    Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Recorder, Store, status_of,
+    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
 };
 use super::{Informers, pods};
-use crate::clock::Clock;
 
 /// Field manager of the scheduler's writes.
 pub(super) const MANAGER: &str = "kube-scheduler";
@@ -27,9 +26,7 @@ pub(super) const NAME: &str = "default-scheduler";
 
 /// The scheduler's hands and memory.
 pub(crate) struct Controller {
-    client: Client,
-    clock: Clock,
-    recorder: Recorder,
+    hands: Hands,
     nodes: Arc<Store<Node>>,
     pods: Arc<Store<Pod>>,
     own: OwnWrites,
@@ -37,17 +34,10 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Hooks the scheduler to the informers.
-    pub(crate) fn wire(
-        client: Client,
-        clock: Clock,
-        recorder: Recorder,
-        informers: &mut Informers,
-    ) -> (Self, Arc<Queue<Key>>) {
+    pub(crate) fn wire(hands: Hands, informers: &mut Informers) -> (Self, Arc<Queue<Key>>) {
         let queue = Arc::new(Queue::new());
         let controller = Self {
-            client,
-            clock,
-            recorder,
+            hands,
             nodes: Arc::clone(&informers.nodes.store),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),
@@ -87,7 +77,7 @@ impl Controller {
         match result {
             Ok(_) => {
                 let message = format!("Successfully assigned {key} to {node}");
-                self.recorder.about(pod, Severity::Normal, "Scheduled", message);
+                self.hands.recorder.about(pod, Severity::Normal, "Scheduled", message);
                 Ok(())
             }
             Err(error) if status_of(&error).is_some_and(kube::core::Status::is_not_found) => Ok(()),
@@ -102,13 +92,13 @@ impl Controller {
         if is_reported {
             return Ok(());
         }
-        self.recorder.about(pod, Severity::Warning, "FailedScheduling", why);
+        self.hands.recorder.about(pod, Severity::Warning, "FailedScheduling", why);
         let condition = PodCondition {
             type_: "PodScheduled".to_owned(),
             status: "False".to_owned(),
             reason: Some("Unschedulable".to_owned()),
             message: Some(why.to_owned()),
-            last_transition_time: Some(Time(whole_seconds(self.clock.now()))),
+            last_transition_time: Some(Time(whole_seconds(self.hands.clock.now()))),
             observed_generation: pod.metadata.generation,
             last_probe_time: None,
         };
@@ -126,7 +116,7 @@ impl Controller {
     }
 
     fn api(&self, key: &Key) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+        self.hands.api(&key.namespace)
     }
 }
 

@@ -6,19 +6,18 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
-use kube::{Api, Client};
 
 use self::numbers::Strategy;
 use self::plan::{Action, Plan};
 use super::owners::{self, claim, controller_of, is_controlled_by, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Recorder, Store, message_of,
+    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
     namespace_is_terminating, status_of,
 };
 use super::{Informers, post_params};
-use crate::clock::Clock;
 
 mod annotations;
 mod hash;
@@ -31,9 +30,7 @@ mod tests;
 
 /// The controller's hands and memory.
 pub(crate) struct Controller {
-    client: Client,
-    clock: Clock,
-    recorder: Recorder,
+    hands: Hands,
     deployments: Arc<Store<Deployment>>,
     sets: Arc<Store<ReplicaSet>>,
     pods: Arc<Store<Pod>>,
@@ -42,28 +39,16 @@ pub(crate) struct Controller {
 
 impl Controller {
     /// Hooks the controller to the informers.
-    pub(crate) fn wire(
-        client: Client,
-        clock: Clock,
-        recorder: Recorder,
-        informers: &mut Informers,
-    ) -> (Self, Arc<Queue<Key>>) {
+    pub(crate) fn wire(hands: Hands, informers: &mut Informers) -> (Self, Arc<Queue<Key>>) {
         let queue = Arc::new(Queue::new());
         let controller = Self {
-            client,
-            clock,
-            recorder,
+            hands,
             deployments: Arc::clone(&informers.deployments.store),
             sets: Arc::clone(&informers.replica_sets.store),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),
         };
-        let to = Arc::clone(&queue);
-        informers.deployments.on_change(&queue, move |change| {
-            if let Some(deployment) = change.states().last() {
-                to.add(Key::of(deployment.as_ref()));
-            }
-        });
+        informers.deployments.enqueue_to(&queue);
         let (to, deployments) = (Arc::clone(&queue), Arc::clone(&controller.deployments));
         informers.replica_sets.on_change(&queue, move |change| {
             let keys: BTreeSet<Key> =
@@ -120,7 +105,12 @@ impl Controller {
                 Action::Scaled { name, from, to } => {
                     let way = if from < to { "up" } else { "down" };
                     let message = format!("Scaled {way} replica set {name} from {from} to {to}");
-                    self.recorder.about(deployment, Severity::Normal, "ScalingReplicaSet", message);
+                    self.hands.recorder.about(
+                        deployment,
+                        Severity::Normal,
+                        "ScalingReplicaSet",
+                        message,
+                    );
                 }
                 Action::WriteStatus(deployment) => self.write_status(key, &deployment).await?,
             }
@@ -158,13 +148,14 @@ impl Controller {
             return Err(error).doing("create a ReplicaSet");
         }
         let message = format!("Failed to create new replica set {name:?}: {}", message_of(&error));
-        self.recorder.about(
+        self.hands.recorder.about(
             deployment,
             Severity::Warning,
             "ReplicaSetCreateError",
             message.clone(),
         );
-        if let Some(deployment) = plan::after_failed_create(deployment, &message, self.clock.now())
+        if let Some(deployment) =
+            plan::after_failed_create(deployment, &message, self.hands.clock.now())
         {
             self.write_status(key, &deployment).await?;
         }
@@ -199,11 +190,11 @@ impl Controller {
     }
 
     fn deployments_api(&self, key: &Key) -> Api<Deployment> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+        self.hands.api(&key.namespace)
     }
 
     fn sets_api(&self, key: &Key) -> Api<ReplicaSet> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+        self.hands.api(&key.namespace)
     }
 }
 
@@ -249,7 +240,7 @@ impl Reconcile for Controller {
         } else {
             Vec::new()
         };
-        let plan = plan::plan(&deployment, &sets, &pods, self.clock.now());
+        let plan = plan::plan(&deployment, &sets, &pods, self.hands.clock.now());
         self.execute(&key, &deployment, plan).await
     }
 }

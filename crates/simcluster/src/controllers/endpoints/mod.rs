@@ -60,12 +60,7 @@ impl Controller {
             endpoints: Arc::clone(&informers.endpoints.store),
             own: OwnWrites::default(),
         };
-        let to = Arc::clone(&queue);
-        informers.services.on_change(&queue, move |change| {
-            if let Some(service) = change.states().last() {
-                to.add(Key::of(service.as_ref()));
-            }
-        });
+        informers.services.enqueue_to(&queue);
         let (to, services) = (Arc::clone(&queue), Arc::clone(&controller.services));
         informers.pods.on_change(&queue, move |change| {
             let namespace = change.states().last().and_then(|pod| pod.metadata.namespace.clone());

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
-/// Finalizer of an object that waits until its dependents are gone.
-pub(crate) const FOREGROUND: &str = "foregroundDeletion";
-/// Finalizer of an object that waits until its dependents are set free.
-pub(crate) const ORPHAN: &str = "orphan";
+use crate::metadata::{FOREGROUND, ORPHAN};
+
 /// So many objects that are gone are remembered, to save the look-ups of their dependents.
 const GONE_MAX: usize = 1000;
 

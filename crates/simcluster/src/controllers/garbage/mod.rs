@@ -9,22 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::Api;
 use kube::api::{
     DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy,
 };
 use kube::core::{ApiResource, PartialObjectMeta};
 use kube::runtime::watcher;
-use kube::{Api, Client};
 use serde_json::json;
 
-use self::graph::{FOREGROUND, Graph, GroupKind, Node, ORPHAN, Owner, Verdict, Way, kind_of};
+use self::graph::{Graph, GroupKind, Node, Owner, Verdict, Way, kind_of};
 use super::kinds::{self, Kind};
 use super::runtime::queue::retry_delay;
 use super::runtime::recorder::{Note, Severity};
 use super::runtime::{
-    Aborting, Doing, Failure, Informer, Key, Next, Queue, Reconcile, Recorder, Store, status_of,
+    Aborting, Doing, Failure, Hands, Informer, Key, Next, Queue, Reconcile, Store, status_of,
 };
 use super::{Informers, MANAGER};
+use crate::metadata::{FOREGROUND, ORPHAN};
 
 mod graph;
 #[cfg(test)]
@@ -44,8 +45,7 @@ pub(crate) enum Task {
 
 /// The collector's hands and memory.
 pub(crate) struct Controller {
-    client: Client,
-    recorder: Recorder,
+    hands: Hands,
     definitions: Arc<Store<CustomResourceDefinition>>,
     queue: Arc<Queue<Task>>,
     graph: Arc<Mutex<Graph>>,
@@ -65,11 +65,7 @@ struct Watched {
 
 impl Controller {
     /// Hooks the collector to the informers.
-    pub(crate) fn wire(
-        client: Client,
-        recorder: Recorder,
-        informers: &mut Informers,
-    ) -> (Self, Arc<Queue<Task>>) {
+    pub(crate) fn wire(hands: Hands, informers: &mut Informers) -> (Self, Arc<Queue<Task>>) {
         let queue = Arc::new(Queue::new());
         let to = Arc::clone(&queue);
         informers.definitions.on_change(&queue, move |change| {
@@ -78,8 +74,7 @@ impl Controller {
             }
         });
         let controller = Self {
-            client,
-            recorder,
+            hands,
             definitions: Arc::clone(&informers.definitions.store),
             queue: Arc::clone(&queue),
             graph: Arc::default(),
@@ -124,7 +119,7 @@ impl Controller {
             }
         });
         let store = Arc::clone(&informer.store);
-        let api = Api::all_with(self.client.clone(), &kind.resource);
+        let api = Api::all_with(self.hands.client.clone(), &kind.resource);
         let informer = Aborting::spawn(informer.run(api, watcher::Config::default()));
         watched.insert(group_kind, Watched { kind, store, definition, _informer: informer });
     }
@@ -242,7 +237,7 @@ impl Controller {
             ..ObjectReference::default()
         };
         let reason = "OwnerRefInvalidNamespace".to_owned();
-        self.recorder.note(Note { object, severity: Severity::Warning, reason, message });
+        self.hands.recorder.note(Note { object, severity: Severity::Warning, reason, message });
     }
 
     async fn carry_out(&self, kind: &Kind, node: &Node, verdict: Verdict) -> Result<(), Failure> {
@@ -391,9 +386,9 @@ impl Controller {
 
     fn api(&self, kind: &Kind, namespace: &str) -> Api<Meta> {
         if kind.namespaced {
-            Api::namespaced_with(self.client.clone(), namespace, &kind.resource)
+            Api::namespaced_with(self.hands.client.clone(), namespace, &kind.resource)
         } else {
-            Api::all_with(self.client.clone(), &kind.resource)
+            Api::all_with(self.hands.client.clone(), &kind.resource)
         }
     }
 }
@@ -409,7 +404,7 @@ impl Reconcile for Controller {
         }
         let mut failures = 0;
         let kinds = loop {
-            match kinds::served(&self.client).await {
+            match kinds::served(&self.hands.client).await {
                 Ok(kinds) => break kinds,
                 Err(error) => tracing::debug!(%error, "discovery failed, will try again"),
             }

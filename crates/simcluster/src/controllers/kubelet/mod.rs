@@ -9,18 +9,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
+use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::{Api, Client};
 use serde_json::json;
 
 use self::container::{Happened, Steps};
 use self::life::{Incident, Life};
 use super::runtime::recorder::{Note, Severity, reference};
 use super::runtime::{
-    Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Recorder, Store, status_of,
+    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
 };
 use super::{Delays, Informers, pods};
-use crate::clock::Clock;
 use crate::random::Random;
 
 mod container;
@@ -38,9 +37,7 @@ const IMAGE_SIZE: u32 = 20_971_520;
 
 /// The kubelets' hands and memory.
 pub(crate) struct Controller {
-    client: Client,
-    clock: Clock,
-    recorder: Recorder,
+    hands: Hands,
     seed: u64,
     delays: Delays,
     /// Addresses of the nodes by name.
@@ -77,17 +74,13 @@ struct Outcome {
 impl Controller {
     /// Hooks the kubelets to the informers.
     pub(crate) fn wire(
-        client: Client,
-        clock: Clock,
-        recorder: Recorder,
+        hands: Hands,
         config: &super::Config,
         informers: &mut Informers,
     ) -> (Self, Arc<Queue<Key>>) {
         let queue = Arc::new(Queue::new());
         let controller = Self {
-            client,
-            clock,
-            recorder,
+            hands,
             seed: config.seed,
             delays: config.delays,
             nodes: node::addresses(config.nodes),
@@ -111,12 +104,12 @@ impl Controller {
     }
 
     fn until(&self, at: Timestamp) -> Duration {
-        Duration::try_from(at.duration_since(self.clock.now())).unwrap_or(Duration::ZERO)
+        Duration::try_from(at.duration_since(self.hands.clock.now())).unwrap_or(Duration::ZERO)
     }
 
     /// Lets the Pod live until now.
     fn live(&self, key: &Key, pod: &Pod, host: &str) -> Outcome {
-        let now = self.clock.now();
+        let now = self.hands.clock.now();
         let mut residents = self.lock();
         let Residents { pods, addresses } = &mut *residents;
         let resident =
@@ -159,7 +152,7 @@ impl Controller {
 
     /// Stops the containers of a Pod that is being deleted, and then lets the object go.
     async fn end(&self, key: &Key, pod: &Pod) -> Result<Next, Failure> {
-        let now = self.clock.now();
+        let now = self.hands.clock.now();
         let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
         let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
         let (stopped_at, is_new) = {
@@ -301,11 +294,11 @@ impl Controller {
         let list = if is_init { "initContainers" } else { "containers" };
         let mut object = reference(pod);
         object.field_path = Some(format!("spec.{list}{{{container}}}"));
-        self.recorder.note(Note { object, severity, reason: reason.to_owned(), message });
+        self.hands.recorder.note(Note { object, severity, reason: reason.to_owned(), message });
     }
 
     fn api(&self, key: &Key) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+        self.hands.api(&key.namespace)
     }
 }
 
@@ -314,10 +307,12 @@ impl Reconcile for Controller {
     type Key = Key;
 
     async fn ready(&self) {
-        let api: Api<Node> = Api::all(self.client.clone());
+        let api: Api<Node> = Api::all(self.hands.client.clone());
         for (name, address) in &self.nodes {
             let mut failures = 0;
-            while let Err(failure) = node::register(&api, name, address, self.clock.now()).await {
+            while let Err(failure) =
+                node::register(&api, name, address, self.hands.clock.now()).await
+            {
                 tracing::debug!(name, %failure, "the node is not registered, will try again");
                 tokio::time::sleep(super::runtime::queue::retry_delay(failures)).await;
                 failures = failures.saturating_add(1);

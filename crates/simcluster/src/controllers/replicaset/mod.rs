@@ -5,18 +5,17 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
-use kube::{Api, Client};
 
 use self::plan::{Sizing, Trouble};
 use super::owners::{self, claim, controller_of, is_controlled_by, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Recorder, Store, message_of,
+    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
     namespace_is_terminating, status_of,
 };
 use super::{Informers, pods, post_params};
-use crate::clock::Clock;
 
 mod plan;
 #[cfg(test)]
@@ -24,9 +23,7 @@ mod tests;
 
 /// The controller's hands and memory.
 pub(crate) struct Controller {
-    client: Client,
-    clock: Clock,
-    recorder: Recorder,
+    hands: Hands,
     sets: Arc<Store<ReplicaSet>>,
     pods: Arc<Store<Pod>>,
     own: OwnWrites,
@@ -41,27 +38,15 @@ struct Refused {
 
 impl Controller {
     /// Hooks the controller to the informers.
-    pub(crate) fn wire(
-        client: Client,
-        clock: Clock,
-        recorder: Recorder,
-        informers: &mut Informers,
-    ) -> (Self, Arc<Queue<Key>>) {
+    pub(crate) fn wire(hands: Hands, informers: &mut Informers) -> (Self, Arc<Queue<Key>>) {
         let queue = Arc::new(Queue::new());
         let controller = Self {
-            client,
-            clock,
-            recorder,
+            hands,
             sets: Arc::clone(&informers.replica_sets.store),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),
         };
-        let to = Arc::clone(&queue);
-        informers.replica_sets.on_change(&queue, move |change| {
-            if let Some(set) = change.states().last() {
-                to.add(Key::of(set.as_ref()));
-            }
-        });
+        informers.replica_sets.enqueue_to(&queue);
         let (to, sets) = (Arc::clone(&queue), Arc::clone(&controller.sets));
         informers.pods.on_change(&queue, move |change| {
             let keys: BTreeSet<Key> =
@@ -74,7 +59,7 @@ impl Controller {
     }
 
     async fn resize(&self, key: &Key, set: &ReplicaSet, active: &[Arc<Pod>]) -> Option<Refused> {
-        match plan::size(set, active, &self.related_pods(set), self.clock.now()) {
+        match plan::size(set, active, &self.related_pods(set), self.hands.clock.now()) {
             Sizing::Enough => None,
             Sizing::Create(count) => self.create(key, set, count).await,
             Sizing::Delete(surplus) => {
@@ -99,13 +84,13 @@ impl Controller {
                     self.own.wrote(key, &self.pods, &pod);
                     let name = pod.metadata.name.as_deref().unwrap_or_default();
                     let message = format!("Created pod: {name}");
-                    self.recorder.about(set, Severity::Normal, "SuccessfulCreate", message);
+                    self.hands.recorder.about(set, Severity::Normal, "SuccessfulCreate", message);
                 }
                 Err(error) if namespace_is_terminating(&error) => return None,
                 Err(error) => {
                     let message = message_of(&error);
                     let note = format!("Error creating: {message}");
-                    self.recorder.about(set, Severity::Warning, "FailedCreate", note);
+                    self.hands.recorder.about(set, Severity::Warning, "FailedCreate", note);
                     return Some(Refused { reason: "FailedCreate", message, error });
                 }
             }
@@ -126,13 +111,13 @@ impl Controller {
             Ok(_) => {
                 self.own.deleted(key, &self.pods, pod);
                 let message = format!("Deleted pod: {name}");
-                self.recorder.about(set, Severity::Normal, "SuccessfulDelete", message);
+                self.hands.recorder.about(set, Severity::Normal, "SuccessfulDelete", message);
                 None
             }
             Err(error) if status_of(&error).is_some_and(kube::core::Status::is_not_found) => None,
             Err(error) => {
                 let note = format!("Error deleting: {}", message_of(&error));
-                self.recorder.about(set, Severity::Warning, "FailedDelete", note);
+                self.hands.recorder.about(set, Severity::Warning, "FailedDelete", note);
                 let message = format!("unable to delete pods: {}", message_of(&error));
                 Some(Refused { reason: "FailedDelete", message, error })
             }
@@ -176,11 +161,11 @@ impl Controller {
     }
 
     fn sets_api(&self, key: &Key) -> Api<ReplicaSet> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+        self.hands.api(&key.namespace)
     }
 
     fn pods_api(&self, key: &Key) -> Api<Pod> {
-        Api::namespaced(self.client.clone(), &key.namespace)
+        self.hands.api(&key.namespace)
     }
 }
 
@@ -233,7 +218,7 @@ impl Reconcile for Controller {
         let trouble = refused
             .as_ref()
             .map(|refused| Trouble { reason: refused.reason, message: &refused.message });
-        let now = self.clock.now();
+        let now = self.hands.clock.now();
         let status = plan::status(&set, &active, terminating, trouble, now);
         if plan::differs(&set, &status) {
             self.write_status(&key, &set, status).await?;

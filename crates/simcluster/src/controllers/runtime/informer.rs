@@ -62,6 +62,16 @@ where
         }));
     }
 
+    /// Asks for a pass over each object that changes.
+    pub(crate) fn enqueue_to(&mut self, queue: &Arc<Queue<Key>>) {
+        let to = Arc::clone(queue);
+        self.on_change(queue, move |change| {
+            if let Some(object) = change.states().last() {
+                to.add(Key::of(object.as_ref()));
+            }
+        });
+    }
+
     /// Begins to list and watch.
     pub(crate) fn start(self, api: Api<K>, config: watcher::Config, tasks: &mut Tasks) {
         tasks.spawn(self.run(api, config));

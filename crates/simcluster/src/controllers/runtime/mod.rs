@@ -9,10 +9,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use kube::Resource;
+use k8s_openapi::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use crate::clock::Clock;
 
 pub(crate) mod informer;
 pub(crate) mod own_writes;
@@ -60,6 +63,23 @@ impl std::fmt::Display for Key {
         } else {
             write!(f, "{}/{}", self.namespace, self.name)
         }
+    }
+}
+
+/// What a controller acts with: a client under its own user, the time and its events.
+pub(crate) struct Hands {
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) recorder: Recorder,
+}
+
+impl Hands {
+    /// The objects of a kind in a namespace.
+    pub(crate) fn api<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), namespace)
     }
 }
 
