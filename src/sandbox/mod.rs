@@ -25,7 +25,7 @@ use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use simcluster::auth::User;
 use simcluster::cluster::SimCluster;
-use simcluster::serve::{self, Served};
+use simcluster::serve::Served;
 use tokio::time::Instant;
 
 use self::input::Input;
@@ -94,9 +94,7 @@ impl Sandbox {
             .context("start the simulated cluster")?;
         install(&cluster.client()).await?;
         let listen = args.listen.to_string();
-        let served = serve::serve(cluster.server().clone(), &listen, BTreeMap::new())
-            .await
-            .with_context(|| format!("--listen {listen}"))?;
+        let served = cluster.serve(&listen).await.with_context(|| format!("--listen {listen}"))?;
         served
             .write_kubeconfig(&args.kubeconfig)
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;

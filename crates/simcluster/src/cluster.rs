@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::clock::Clock;
 use crate::controllers::{self, Controllers};
 use crate::error::ApiError;
 use crate::http;
+use crate::serve::{self, Served};
 use crate::server::ApiServer;
 use crate::trace::Request;
 
@@ -172,6 +174,12 @@ impl SimCluster {
         request: ::http::Request<Bytes>,
     ) -> ::http::Response<http::Body> {
         http::handle(&self.server, user, request).await
+    }
+
+    /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
+    /// [`serve::serve`] takes tokens of other users, too.
+    pub async fn serve(&self, listen: &str) -> io::Result<Served> {
+        serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
     }
 
     /// A position in the record of requests, for [`Self::requests_since`].

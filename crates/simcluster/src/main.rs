@@ -7,7 +7,6 @@ use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use serde_json::Value;
 use simcluster::cluster::SimCluster;
-use simcluster::serve;
 
 /// A simulated Kubernetes cluster.
 #[derive(Debug, Parser)]
@@ -73,7 +72,8 @@ async fn run(arguments: Serve) -> anyhow::Result<()> {
         }
     }
     let cluster = builder.start().context("start the cluster")?;
-    let served = serve::serve(cluster.server().clone(), &arguments.listen, [].into())
+    let served = cluster
+        .serve(&arguments.listen)
         .await
         .with_context(|| format!("listen on {}", arguments.listen))?;
     let path = &arguments.kubeconfig;
