@@ -12,7 +12,7 @@ use kube::{CustomResource, CustomResourceExt, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::crd;
+use super::{crd, schema};
 
 /// Group of the kind.
 pub const GROUP: &str = "apps.bootcamp.local";
@@ -169,11 +169,13 @@ pub struct SimpleAppStatus {
 
     /// When another field of this status last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::time")]
     pub last_updated: Option<Time>,
 
     /// Available, Progressing, Degraded, NameConflict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
 }
 
