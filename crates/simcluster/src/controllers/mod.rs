@@ -16,9 +16,9 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::PostParams;
 use kube::runtime::watcher;
-use kube::{Api, Client};
 
 use self::owners::group_of;
 use self::runtime::{Hands, Informer, Recorder, Tasks};
@@ -204,20 +204,20 @@ impl Informers {
 
     fn start(self, client: &Client, tasks: &mut Tasks) {
         let config = watcher::Config::default;
-        self.deployments.start(Api::all(client.clone()), config(), tasks);
-        self.replica_sets.start(Api::all(client.clone()), config(), tasks);
-        self.pods.start(Api::all(client.clone()), config(), tasks);
-        self.nodes.start(Api::all(client.clone()), config(), tasks);
+        self.deployments.start(client, config(), tasks);
+        self.replica_sets.start(client, config(), tasks);
+        self.pods.start(client, config(), tasks);
+        self.nodes.start(client, config(), tasks);
         let slices = config().labels(&endpoints::slice_selector());
-        self.services.start(Api::all(client.clone()), config(), tasks);
-        self.endpoint_slices.start(Api::all(client.clone()), slices, tasks);
-        self.endpoints.start(Api::all(client.clone()), config(), tasks);
-        self.namespaces.start(Api::all(client.clone()), config(), tasks);
-        self.definitions.start(Api::all(client.clone()), config(), tasks);
+        self.services.start(client, config(), tasks);
+        self.endpoint_slices.start(client, slices, tasks);
+        self.endpoints.start(client, config(), tasks);
+        self.namespaces.start(client, config(), tasks);
+        self.definitions.start(client, config(), tasks);
         let named = |name: &str| config().fields(&format!("metadata.name={name}"));
         let (accounts, root_cas) = (named(serviceaccount::DEFAULT), named(serviceaccount::ROOT_CA));
-        self.default_accounts.start(Api::all(client.clone()), accounts, tasks);
-        self.root_cas.start(Api::all(client.clone()), root_cas, tasks);
+        self.default_accounts.start(client, accounts, tasks);
+        self.root_cas.start(client, root_cas, tasks);
     }
 }
 

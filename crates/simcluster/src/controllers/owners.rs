@@ -1,18 +1,18 @@
 //! Owner references: who controls an object, and adopting and releasing by selector.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference};
+use kube::Resource;
 use kube::api::{Patch, PatchParams};
 use kube::core::{Selector, SelectorExt};
-use kube::{Api, Resource};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::MANAGER;
-use super::runtime::{Doing, Failure, Object, status_of};
+use super::runtime::{Api, Doing, Failure, Object, status_of};
 
 /// The reference that marks an object's controller.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -105,8 +105,8 @@ pub(crate) async fn settle_claims<O, K>(
     claims: &Claims<K>,
 ) -> Result<Vec<K>, Failure>
 where
-    O: Object + DeserializeOwned + Debug,
-    K: Object + DeserializeOwned + Debug,
+    O: Object + Serialize + DeserializeOwned,
+    K: Object + Serialize + DeserializeOwned,
 {
     let mut changed = Vec::new();
     let owner_uid = owner.meta().uid.as_deref().unwrap_or_default();
@@ -115,7 +115,7 @@ where
             "uid": object.meta().uid,
             "ownerReferences": [{"$patch": "delete", "uid": owner_uid}],
         }});
-        changed.extend(patch_references(api, object.meta(), &patch).await.doing("release")?);
+        changed.extend(patch_references(api, object.meta(), patch).await.doing("release")?);
     }
     if claims.adopt.is_empty() {
         return Ok(changed);
@@ -130,7 +130,7 @@ where
             "uid": object.meta().uid,
             "ownerReferences": [controller_reference(owner)],
         }});
-        changed.extend(patch_references(api, object.meta(), &patch).await.doing("adopt")?);
+        changed.extend(patch_references(api, object.meta(), patch).await.doing("adopt")?);
     }
     Ok(changed)
 }
@@ -139,10 +139,10 @@ where
 async fn patch_references<K>(
     api: &Api<K>,
     meta: &ObjectMeta,
-    patch: &serde_json::Value,
+    patch: serde_json::Value,
 ) -> Result<Option<K>, kube::Error>
 where
-    K: Object + DeserializeOwned + Debug,
+    K: Object + Serialize + DeserializeOwned,
 {
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     match api

@@ -9,13 +9,12 @@ use k8s_openapi::api::core::v1::{
     Binding, Node, ObjectReference, Pod, PodCondition, PodSpec, Taint, Toleration,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use super::runtime::recorder::{Severity, whole_seconds};
 use super::runtime::{
-    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
 };
 use super::{Informers, pods};
 
@@ -72,10 +71,8 @@ impl Controller {
         };
         let params =
             PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-        let result: Result<serde_json::Value, kube::Error> =
-            self.api(key).create_subresource("binding", &key.name, &params, &binding).await;
-        match result {
-            Ok(_) => {
+        match self.api(key).create_subresource("binding", &key.name, &params, &binding).await {
+            Ok(()) => {
                 let message = format!("Successfully assigned {key} to {node}");
                 self.hands.recorder.about(pod, Severity::Normal, "Scheduled", message);
                 Ok(())

@@ -2,18 +2,17 @@
 //! ConfigMap `kube-root-ca.crt` with the API server's CA. Both come back when somebody deletes them.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::{Api, Client};
+use kube::Client;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::runtime::{
-    Doing, Failure, Key, Next, Object, OwnWrites, Queue, Reconcile, Store,
+    Api, Doing, Failure, Key, Next, Object, OwnWrites, Queue, Reconcile, Store,
     namespace_is_terminating, status_of,
 };
 use super::{Informers, post_params};
@@ -98,11 +97,7 @@ impl Controller {
         object: &K,
     ) -> Result<(), Failure>
     where
-        K: Object
-            + kube::Resource<Scope = NamespaceResourceScope>
-            + Serialize
-            + DeserializeOwned
-            + Debug,
+        K: Object + kube::Resource<Scope = NamespaceResourceScope> + Serialize + DeserializeOwned,
     {
         let api: Api<K> = Api::namespaced(client.clone(), &key.name);
         match api.create(&post_params(), object).await {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 
 use self::numbers::Strategy;
@@ -14,7 +13,7 @@ use self::plan::{Action, Plan};
 use super::owners::{self, claim, controller_of, is_controlled_by, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
     namespace_is_terminating, status_of,
 };
 use super::{Informers, post_params};

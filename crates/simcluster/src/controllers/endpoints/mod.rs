@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::Client;
 use kube::api::{DeleteParams, Preconditions};
-use kube::{Api, Client};
 
 use self::slices::{Action, selects};
 use super::runtime::{
-    Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Store, namespace_is_terminating,
+    Api, Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Store, namespace_is_terminating,
     status_of,
 };
 use super::{Informers, post_params};

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod, PodStatus};
-use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use serde_json::json;
 
@@ -17,7 +16,7 @@ use self::container::{Happened, Steps};
 use self::life::{Incident, Life};
 use super::runtime::recorder::{Note, Severity, reference};
 use super::runtime::{
-    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
 };
 use super::{Delays, Informers, pods};
 use crate::random::Random;

@@ -8,12 +8,11 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::Api;
 use kube::api::PostParams;
 
 use super::MANAGER;
 use crate::controllers::runtime::recorder::whole_seconds;
-use crate::controllers::runtime::{Doing, Failure, status_of};
+use crate::controllers::runtime::{Api, Doing, Failure, status_of};
 
 /// Version that nodes say they run.
 const KUBELET_VERSION: &str = "v1.37.2";

@@ -8,12 +8,12 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::api::{DeleteParams, DynamicObject, ListParams, PropagationPolicy};
 use kube::core::PartialObjectMeta;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 
 use self::conditions::Round;
 use super::kinds::{self, Kind};
 use super::runtime::{
-    Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of, status_of,
+    Api, Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of, status_of,
 };
 use super::{Informers, pods, post_params};
 use crate::clock::Clock;
@@ -169,7 +169,8 @@ impl Controller {
     }
 
     async fn delete_all(&self, name: &str, kind: &Kind) -> Result<Vec<Meta>, kube::Error> {
-        let api: Api<Meta> = Api::namespaced_with(self.client.clone(), name, &kind.resource);
+        let api: kube::Api<Meta> =
+            kube::Api::namespaced_with(self.client.clone(), name, &kind.resource);
         let params = DeleteParams {
             propagation_policy: Some(PropagationPolicy::Background),
             ..DeleteParams::default()

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
 use kube::api::{DeleteParams, Preconditions};
 
 use self::plan::{Sizing, Trouble};
 use super::owners::{self, claim, controller_of, is_controlled_by, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
     namespace_is_terminating, status_of,
 };
 use super::{Informers, pods, post_params};
@@ -108,7 +107,7 @@ impl Controller {
             ..DeleteParams::default()
         };
         match self.pods_api(key).delete(name, &params).await {
-            Ok(_) => {
+            Ok(()) => {
                 self.own.deleted(key, &self.pods, pod);
                 let message = format!("Deleted pod: {name}");
                 self.hands.recorder.about(set, Severity::Normal, "SuccessfulDelete", message);

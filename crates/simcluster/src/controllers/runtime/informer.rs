@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use kube::runtime::watcher;
-use kube::{Api, Resource};
+use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::queue::retry_delay;
-use super::{Key, Queue, Store, Tasks};
+use super::{Api, Key, Queue, Raw, Store, Tasks};
 
 /// How long one watch request may last, in seconds. Long, because each end is a timer that virtual time
 /// would jump to, and the server may end it earlier.
@@ -72,13 +72,16 @@ where
         });
     }
 
-    /// Begins to list and watch.
-    pub(crate) fn start(self, api: Api<K>, config: watcher::Config, tasks: &mut Tasks) {
-        tasks.spawn(self.run(api, config));
+    /// Begins to list and watch all objects of the kind.
+    pub(crate) fn start(self, client: &Client, config: watcher::Config, tasks: &mut Tasks)
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        tasks.spawn(self.run(Api::<K>::all(client.clone()).into_raw(), config));
     }
 
     /// Lists and watches until dropped.
-    pub(crate) async fn run(self, api: Api<K>, config: watcher::Config) {
+    pub(crate) async fn run(self, api: kube::Api<Raw>, config: watcher::Config) {
         let mut events = Box::pin(watcher::watcher(api, config.timeout(WATCH_SECONDS)));
         let mut listed = BTreeSet::new();
         let mut failures = 0;
@@ -97,15 +100,17 @@ where
         }
     }
 
-    fn take(&self, event: watcher::Event<K>, listed: &mut BTreeSet<Key>) {
+    fn take(&self, event: watcher::Event<Raw>, listed: &mut BTreeSet<Key>) {
         match event {
             watcher::Event::Init => {
                 listed.clear();
                 self.store.begin_list();
             }
             watcher::Event::InitApply(object) => {
-                listed.insert(Key::of(&object));
-                self.apply(object);
+                if let Some(object) = typed::<K>(object) {
+                    listed.insert(Key::of(&object));
+                    self.apply(object);
+                }
             }
             watcher::Event::InitDone => {
                 for object in self.store.end_list(listed) {
@@ -114,8 +119,8 @@ where
                 listed.clear();
                 self.store.set_synced();
             }
-            watcher::Event::Apply(object) => self.apply(object),
-            watcher::Event::Delete(object) => self.delete(&object),
+            watcher::Event::Apply(object) => typed(object).into_iter().for_each(|o| self.apply(o)),
+            watcher::Event::Delete(object) => typed(object).iter().for_each(|o| self.delete(o)),
         }
     }
 
@@ -143,4 +148,9 @@ where
             handler(change);
         }
     }
+}
+
+/// The object as its type. One that is no such object is as good as not there: the others go on.
+fn typed<K: DeserializeOwned>(object: Raw) -> Option<K> {
+    object.typed().inspect_err(|error| tracing::warn!(%error, "an object cannot be read")).ok()
 }

@@ -10,19 +10,21 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use k8s_openapi::NamespaceResourceScope;
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::clock::Clock;
 
+pub(crate) mod api;
 pub(crate) mod informer;
 pub(crate) mod own_writes;
 pub(crate) mod queue;
 pub(crate) mod recorder;
 pub(crate) mod store;
 
+pub(crate) use api::{Api, Raw};
 pub(crate) use informer::Informer;
 pub(crate) use own_writes::OwnWrites;
 pub(crate) use queue::{Next, Queue};

@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use kube::Client;
 use kube::api::{Patch, PatchParams, PostParams};
-use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::{Load, Object, Tasks, Work, status_of};
+use super::{Api, Load, Object, Tasks, Work, status_of};
 use crate::clock::Clock;
 
 /// So many different messages of one reason about one object within [`SIMILAR_FOR`] are written one by
