@@ -42,7 +42,7 @@ manifests:
 
 # Measure the simulated cluster: start-up, writes, watches, lists
 bench *ARGS:
-    cargo run --release --package simcluster --example bench -- {{ ARGS }}
+    cargo run --profile bench --package simcluster --example bench -- {{ ARGS }}
 
 # Build the programs of a real control plane and print their folder
 kube-assets *NAMES:

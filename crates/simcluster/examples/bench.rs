@@ -1,6 +1,6 @@
 //! Measures a simulated cluster in this process: start, creates, reads, watch deliveries.
 //!
-//! `cargo run --release -p simcluster --example bench [OBJECTS]`. Run it twice and compare ratios, not
+//! `cargo run --profile bench -p simcluster --example bench [OBJECTS]`. Run it twice and compare ratios, not
 //! seconds: those are the machine's.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the machine's clock")]
 
