@@ -45,6 +45,23 @@ pub struct Child {
     pub owned: Option<Value>,
     /// Its status, if it has one and we applied it.
     pub status: Value,
+    /// Named ports that others hold, usually none.
+    pub foreign_ports: Vec<ForeignPort>,
+}
+
+/// A named port that an apply of ours does not remove, because others hold it, too.
+///
+/// Names are unique among the ports of a list, but applies merge them by number. So somebody who
+/// changes the number of our port has made one of their own that bears its name, and the server
+/// refuses ours beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignPort {
+    /// Where it stands, as a JSON pointer.
+    pub path: String,
+    /// The container whose port it is; `None` for that of a Service.
+    pub container: Option<String>,
+    /// The port.
+    pub entry: Value,
 }
 
 impl Child {
@@ -76,6 +93,7 @@ impl Child {
             controller,
             owned,
             status,
+            foreign_ports: foreign_ports(object),
         }
     }
 
@@ -114,6 +132,59 @@ fn owned_fields(object: &DynamicObject) -> Option<Value> {
     Some(Value::Object(document))
 }
 
+/// The named ports that somebody else than our applies holds.
+fn foreign_ports(object: &DynamicObject) -> Vec<ForeignPort> {
+    let others = object.metadata.managed_fields.iter().flatten().filter(|entry| !is_ours(entry));
+    let others: Vec<&Map<String, Value>> =
+        others.filter_map(|entry| entry.fields_v1.as_ref()?.0.as_object()).collect();
+    let containers =
+        object.data.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+    let mut ports = held_ports(&object.data, "/spec/ports", None, &others);
+    for (index, container) in containers.into_iter().flatten().enumerate() {
+        let path = format!("/spec/template/spec/containers/{index}/ports");
+        ports.extend(held_ports(&object.data, &path, Some(container), &others));
+    }
+    ports
+}
+
+/// The named ports of one list that one of `others` holds.
+fn held_ports(
+    document: &Value,
+    path: &str,
+    container: Option<&Value>,
+    others: &[&Map<String, Value>],
+) -> Vec<ForeignPort> {
+    let below = |fields: &Map<String, Value>, port: &Value| -> bool {
+        let list = match container {
+            None => field(fields, &["f:spec", "f:ports"]),
+            Some(container) => field(fields, &["f:spec", "f:template", "f:spec", "f:containers"])
+                .and_then(|containers| item(containers, container))
+                .and_then(|container| field(container, &["f:ports"])),
+        };
+        list.is_some_and(|list| item(list, port).is_some())
+    };
+    let ports = document.pointer(path).and_then(Value::as_array).into_iter().flatten();
+    ports
+        .enumerate()
+        .filter(|(_, port)| port.get("name").is_some())
+        .filter(|(_, port)| others.iter().any(|fields| below(fields, port)))
+        .map(|(index, port)| ForeignPort {
+            path: format!("{path}/{index}"),
+            container: container
+                .and_then(|container| container.get("name")?.as_str().map(str::to_owned)),
+            entry: port.clone(),
+        })
+        .collect()
+}
+
+fn field<'a>(fields: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
+    path.iter().try_fold(fields, |fields, step| fields.get(*step)?.as_object())
+}
+
+fn item<'a>(fields: &'a Map<String, Value>, item: &Value) -> Option<&'a Map<String, Value>> {
+    fields.iter().find(|(path, _)| names_item(path, item))?.1.as_object()
+}
+
 fn is_ours(entry: &ManagedFieldsEntry) -> bool {
     entry.manager.as_deref() == Some(FIELD_MANAGER)
         && entry.operation.as_deref() == Some("Apply")
@@ -138,10 +209,7 @@ fn extract(live: &Value, fields: &Map<String, Value>) -> Value {
         Value::Array(items) => Value::Array(
             items
                 .iter()
-                .filter_map(|item| {
-                    let inner = fields.iter().find(|(path, _)| names_item(path, item))?.1;
-                    Some(inner.as_object().map_or(Value::Null, |inner| extract(item, inner)))
-                })
+                .filter_map(|item| self::item(fields, item).map(|inner| extract(item, inner)))
                 .collect(),
         ),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => live.clone(),

@@ -10,6 +10,7 @@ mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -50,7 +51,9 @@ pub async fn run(args: &SandboxArgs) -> anyhow::Result<ExitCode> {
     let inputs = match input::read(&args.files) {
         Ok(inputs) => inputs,
         Err(error) => {
-            tracing::error!("{error}");
+            // It is about what was typed, and no line of the operator's log. If standard error is closed,
+            // the exit code says it.
+            let _ = writeln!(io::stderr(), "error: {error}");
             return Ok(ExitCode::from(2));
         }
     };

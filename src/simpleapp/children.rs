@@ -47,6 +47,14 @@ pub fn owned_part(child: &Value) -> Value {
     Value::Object(part)
 }
 
+/// The port of a child; an Ingress has none.
+#[must_use]
+pub fn port(child: &Value) -> Option<&Value> {
+    ["/spec/ports/0", "/spec/template/spec/containers/0/ports/0"]
+        .iter()
+        .find_map(|path| child.pointer(path))
+}
+
 /// The selector of the app's pods. Frozen: a Deployment's selector cannot be changed.
 #[must_use]
 pub fn selector(name: &str) -> Value {

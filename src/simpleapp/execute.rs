@@ -45,6 +45,13 @@ impl Pass<'_> {
         match operation {
             Operation::AddFinalizer => self.add_finalizer().await,
             Operation::Apply { kind, uid, child } => self.apply(kind, uid, child).await,
+            Operation::TakePort { kind, uid, resource_version, path, port } => {
+                let change = match port {
+                    Some(port) => json!({"op": "replace", "path": path, "value": port}),
+                    None => json!({"op": "remove", "path": path}),
+                };
+                self.take_port(kind, &uid, &resource_version, change).await
+            }
             Operation::Delete { kind, uid, resource_version } => {
                 self.delete(kind, uid, resource_version).await
             }
@@ -143,6 +150,36 @@ impl Pass<'_> {
                 };
                 self.observed.refused.insert(kind, refusal);
                 self.must_plan_anew = true;
+                Ok(())
+            }
+            Err(error) => Err(self.trouble(kind, error)),
+        }
+    }
+
+    /// Changes one port of a child that is as it was when that was decided.
+    async fn take_port(
+        &mut self,
+        kind: ChildKind,
+        uid: &str,
+        resource_version: &str,
+        change: Value,
+    ) -> Result<(), ReconcileError> {
+        let key = self.observed.app.key.clone();
+        let patch = json!([
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version},
+            change,
+        ]);
+        let patch: json_patch::Patch =
+            serde_json::from_value(patch).expect("our patches are JSON patches");
+        let params =
+            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        let api = self.ctx.api(kind, &key.namespace);
+        let request = format!("take the port of {kind:?} {key}");
+        match send(request, api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await {
+            Ok(object) => {
+                let child = self.ctx.cache(kind).wrote(Child::of(&object));
+                self.observed.children.insert(kind, child);
                 Ok(())
             }
             Err(error) => Err(self.trouble(kind, error)),

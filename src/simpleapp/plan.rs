@@ -13,11 +13,15 @@ use serde_json::Value;
 
 use crate::{
     api::simpleapp::{Phase, SimpleAppStatus},
-    kernel::{backoff::spread, events::Event, ownership::Child},
+    kernel::{
+        backoff::spread,
+        events::Event,
+        ownership::{Child, ForeignPort},
+    },
 };
 
 use super::{
-    children::{children, owned_part},
+    children::{self, children, owned_part},
     observed::{ChildKind, Observed},
     status::{self, Change},
     validate::{Invalid, Valid, validate},
@@ -54,6 +58,19 @@ pub enum Operation {
         uid: Option<String>,
         /// The child as it should be.
         child: Value,
+    },
+    /// Take the name of our port from a port of somebody else, which an apply cannot do.
+    TakePort {
+        /// Kind of the child.
+        kind: ChildKind,
+        /// The object to change.
+        uid: String,
+        /// Its version when that was decided.
+        resource_version: String,
+        /// Where the port stands, as a JSON pointer.
+        path: String,
+        /// What stands there instead; `None`: nothing, ours is in the list already.
+        port: Option<Value>,
     },
     /// Delete a child that is no longer wanted.
     Delete {
@@ -171,7 +188,12 @@ fn child_operations(observed: &Observed, app: &Valid) -> Vec<Operation> {
         match (wanted.remove(&kind), live) {
             (Some(_), Some(_)) if ours.is_none() => break,
             (Some(_), _) if observed.refused.contains_key(&kind) => break,
-            (Some(child), _) => operations.extend(apply(observed, kind, ours, child)),
+            (Some(child), _) => {
+                let apply = apply(observed, kind, ours, &child);
+                let live = ours.filter(|_| apply.is_some());
+                operations.extend(live.and_then(|live| take_port(kind, live, &child)));
+                operations.extend(apply);
+            }
             (None, _) => operations.extend(ours.and_then(|live| delete(kind, live))),
         }
     }
@@ -182,16 +204,38 @@ fn apply(
     observed: &Observed,
     kind: ChildKind,
     ours: Option<&Child>,
-    child: Value,
+    child: &Value,
 ) -> Option<Operation> {
     let up_to_date = |live: &Child| {
         // One that is going is made anew when it is gone.
-        live.deleting || live.owned.as_ref() == Some(&owned_part(&child))
+        live.deleting || live.owned.as_ref() == Some(&owned_part(child))
     };
     if observed.applied.contains(&kind) || ours.is_some_and(up_to_date) {
         return None;
     }
-    Some(Operation::Apply { kind, uid: ours.map(|live| live.uid.clone()), child })
+    Some(Operation::Apply { kind, uid: ours.map(|live| live.uid.clone()), child: child.clone() })
+}
+
+/// Whether somebody else's port bears the name of ours and would make the server refuse it.
+fn take_port(kind: ChildKind, live: &Child, child: &Value) -> Option<Operation> {
+    let ours = children::port(child)?;
+    let same = |field: &str, entry: &Value| entry.get(field) == ours.get(field);
+    let same_number = |entry: &Value| {
+        same("protocol", entry) && same("port", entry) && same("containerPort", entry)
+    };
+    let in_our_list = |port: &&ForeignPort| {
+        port.container.as_deref().is_none_or(|container| container == children::CONTAINER)
+    };
+    let mut ports = live.foreign_ports.iter().filter(in_our_list);
+    let is_there = ports.clone().any(|port| same_number(&port.entry));
+    let taken = ports.find(|port| same("name", &port.entry) && !same_number(&port.entry))?;
+    Some(Operation::TakePort {
+        kind,
+        uid: live.uid.clone(),
+        resource_version: live.resource_version.clone(),
+        path: taken.path.clone(),
+        port: (!is_there).then(|| ours.clone()),
+    })
 }
 
 fn delete(kind: ChildKind, live: &Child) -> Option<Operation> {

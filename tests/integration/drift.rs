@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use simpleapp_operator::api::simpleapp::SimpleApp;
 
 use crate::scene::{Scene, shown, with_operator};
 
@@ -38,6 +39,34 @@ fn owned_fields_of_every_child_are_repaired() {
                 && ingress.labels()["app.kubernetes.io/name"] == "web"
         };
         scene.cluster.eventually("our labels", look).await;
+    });
+}
+
+/// Applies merge ports by number: who changes the number of ours makes a port of their own that has the
+/// name of ours, and ours is refused beside it.
+#[test]
+fn ports_changed_by_hand_go_back() {
+    with_operator(async |scene| {
+        app_with_host(scene).await;
+        let service = json!({ "spec": { "ports": [{ "name": "http", "port": 9 }] } });
+        scene.patch::<Service>("web", service.clone()).await;
+        scene.until_ports("web", 80).await;
+        let container = json!({
+            "name": "app", "image": "nginx", "ports": [{ "name": "http", "containerPort": 9 }],
+        });
+        let deployment =
+            json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+        scene.patch::<Deployment>("web", deployment).await;
+        scene.until_ports("web", 80).await;
+        // The port of an app that was repaired changes as that of any other.
+        scene.patch::<SimpleApp>("web", json!({ "spec": { "port": 8080 } })).await;
+        scene.until_ports("web", 8080).await;
+        // Ours under another name, and a stranger under ours.
+        let ports = json!([{ "name": "old", "port": 8080 }, { "name": "http", "port": 9 }]);
+        scene.patch::<Service>("web", json!({ "spec": { "ports": ports } })).await;
+        scene.until_ports("web", 8080).await;
+        scene.available("web").await;
+        assert_eq!(shown(&scene.writes_of(async {}).await), Vec::<String>::new());
     });
 }
 

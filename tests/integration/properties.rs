@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Api, ListParams};
 use kube::{Client, Resource};
@@ -153,11 +153,17 @@ async fn put_spec(
     }
 }
 
-async fn remove(scene: &Scene, name: &str) {
+/// Deletes an app and what stays of it; returns how many audit records there were.
+async fn remove(scene: &Scene, name: &str) -> usize {
     if scene.find::<SimpleApp>(name).await.is_some() {
         scene.delete::<SimpleApp>(name).await;
     }
     scene.gone(name).await;
+    let records = scene.records().await;
+    for record in &records {
+        scene.delete::<ConfigMap>(record.metadata.name.as_deref().unwrap()).await;
+    }
+    records.len()
 }
 
 /// What is left of an object when everything is taken off that differs from run to run.
@@ -254,7 +260,6 @@ fn any_chain_of_edits_ends_as_a_fresh_create_of_the_last_spec() {
 fn hostile_specs_are_refused_or_run_and_leave_nothing_but_one_record() {
     check(&needs().virtual_time(), hostile_spec(), async |scene, name, spec| {
         let client = scene.cluster.client();
-        let records = scene.records().await.len();
         let accepted = put_spec(&client, &scene.namespace, name, &spec).await?;
         scene.quiet().await;
         if !accepted {
@@ -265,15 +270,14 @@ fn hostile_specs_are_refused_or_run_and_leave_nothing_but_one_record() {
         if phase(&app) != Some(Phase::Available) {
             return Err(format!("accepted, but {:?}", app.status));
         }
-        remove(scene, name).await;
-        let now = scene.records().await.len();
+        let records = remove(scene, name).await;
         let pods: Api<k8s_openapi::api::core::v1::Pod> = scene.api();
         scene.quiet().await;
         let pods = pods.list(&ListParams::default()).await.unwrap().items.len();
-        if now == records + 1 && pods == 0 {
+        if records == 1 && pods == 0 {
             Ok(())
         } else {
-            Err(format!("{} records and {pods} Pods", now - records))
+            Err(format!("{records} records and {pods} Pods"))
         }
     });
 }

@@ -20,10 +20,10 @@ fn a_day_of_rest_costs_no_write() {
             scene.available(name).await;
         }
         scene.quiet().await;
-        let before = scene.requests().await.len();
+        let before = scene.cluster.position().await;
         let writes = scene.writes_of(scene.cluster.rest(DAY, Duration::from_secs(5))).await;
         assert_eq!(shown(&writes), Vec::<String>::new());
-        let requests = scene.requests().await.split_off(before);
+        let requests = scene.cluster.requests_since(&scene.operator, before).await;
         let reads: Vec<_> =
             requests.into_iter().filter(|r| !matches!(r.verb.as_str(), "watch" | "list")).collect();
         assert_eq!(shown(&reads), Vec::<String>::new(), "at rest there is nothing to get");
@@ -36,11 +36,11 @@ fn a_restart_of_the_operator_costs_no_write() {
         scene.app("web", json!({ "image": "nginx", "host": "a.example.com" })).await;
         scene.available("web").await;
         scene.quiet().await;
-        let before = scene.writes().await.len();
+        let before = scene.cluster.position().await;
         scene.stop().await;
         scene.start().await;
         scene.quiet().await;
-        let writes = scene.writes().await.split_off(before);
+        let writes = scene.writes_since(before).await;
         assert_eq!(shown(&writes), Vec::<String>::new());
     });
 }

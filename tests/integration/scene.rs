@@ -206,6 +206,30 @@ impl Scene {
         self.cluster.eventually(&format!("{name}: {what}"), look).await
     }
 
+    /// Waits until Service and container of an app have this port, named ours, and no other.
+    pub(crate) async fn until_ports(&self, name: &str, port: i32) {
+        let ours = Some("http".to_owned());
+        let look = async || {
+            let service = self.get::<Service>(name).await.spec.unwrap_or_default();
+            let service: Vec<_> =
+                service.ports.into_iter().flatten().map(|port| (port.name, port.port)).collect();
+            let template = self.get::<Deployment>(name).await.spec.template;
+            let containers = template.spec.unwrap_or_default().containers;
+            let container: Vec<_> = containers
+                .into_iter()
+                .flat_map(|container| container.ports.unwrap_or_default())
+                .map(|port| (port.name, port.container_port))
+                .collect();
+            let wanted = [(ours.clone(), port)];
+            if service == wanted && container == wanted {
+                Ok(())
+            } else {
+                Err(format!("Service {service:?}, container {container:?}"))
+            }
+        };
+        self.cluster.eventually(&format!("{name}: port {port}"), look).await;
+    }
+
     /// Waits until an app is available.
     pub(crate) async fn available(&self, name: &str) -> SimpleApp {
         self.until(name, "available", |app| phase(app) == Some(Phase::Available)).await
@@ -224,20 +248,20 @@ impl Scene {
         self.cluster.requests(&self.operator).await
     }
 
-    /// The operator's writes so far, without Events.
-    pub(crate) async fn writes(&self) -> Vec<Request> {
-        let mut requests = self.requests().await;
-        requests.retain(|request| request.is_write() && request.resource != "events");
-        requests
+    /// The operator's writes after a position of the record, without Events.
+    pub(crate) async fn writes_since(&self, position: usize) -> Vec<Request> {
+        let mut writes = self.cluster.requests_since(&self.operator, position).await;
+        writes.retain(|request| request.is_write() && request.resource != "events");
+        writes
     }
 
     /// Runs `action`, waits for rest, and returns the operator's writes meanwhile; none may have
     /// failed.
     pub(crate) async fn writes_of(&self, action: impl Future<Output = ()>) -> Vec<Request> {
-        let before = self.writes().await.len();
+        let before = self.cluster.position().await;
         action.await;
         self.quiet().await;
-        let writes = self.writes().await.split_off(before);
+        let writes = self.writes_since(before).await;
         let failed: Vec<_> = writes.iter().filter(|request| request.code >= 400).collect();
         assert!(failed.is_empty(), "writes that failed: {failed:?}");
         writes

@@ -99,6 +99,7 @@ fn carry_out(observed: &mut Observed, operation: Operation) {
             app.finalizers.clear();
             observed.app = Arc::new(app);
         }
+        Operation::TakePort { .. } => panic!("nobody else writes here"),
         Operation::CleanUp { .. } => {}
     }
 }

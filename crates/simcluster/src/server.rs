@@ -66,7 +66,7 @@ impl ApiServer {
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        builtin::resources().into_iter().chain(custom.values().cloned()).collect()
+        builtin::resources().iter().chain(custom.values()).cloned().collect()
     }
 
     /// The resource that a path names.
@@ -78,8 +78,9 @@ impl ApiServer {
             return Some(resource.clone());
         }
         builtin::resources()
-            .into_iter()
+            .iter()
             .find(|r| r.group == group && r.version == version && r.plural == plural)
+            .cloned()
     }
 
     /// Any served resource that keeps its objects under a storage key.

@@ -29,9 +29,9 @@ const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// All built-in resources in discovery order: the core group first, then the others as a real server
 /// orders them.
 #[must_use]
-pub fn resources() -> Vec<Arc<Resource>> {
+pub fn resources() -> &'static [Arc<Resource>] {
     static RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(build);
-    RESOURCES.clone()
+    &RESOURCES
 }
 
 /// The schema of `ObjectMeta`.

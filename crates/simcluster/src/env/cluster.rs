@@ -53,6 +53,9 @@ enum Place {
     Remote(Box<Remote>),
 }
 
+/// The record is asked for by tests that have said so.
+const RECORD_NEEDED: &str = "the test said that it needs the record of requests";
+
 /// What a look at a cluster says: there, or not yet.
 pub trait Reached {
     /// What is there.
@@ -279,18 +282,39 @@ impl Cluster {
     /// # Panics
     /// If the cluster keeps no record: see [`Needs::requests`].
     pub async fn requests(&self, user: &User) -> Vec<Request> {
-        let all =
-            self.recorded().await.expect("the test said that it needs the record of requests");
-        all.into_iter()
-            .skip(self.0.requests_before)
-            .filter(|request| request.user == user.name)
-            .collect()
+        self.requests_since(user, self.0.requests_before).await
     }
 
-    /// All requests that the cluster recorded.
+    /// A position in the record of requests, for [`Self::requests_since`].
+    ///
+    /// # Panics
+    /// If the cluster keeps no record: see [`Needs::requests`].
+    pub async fn position(&self) -> usize {
+        match self.sim() {
+            Some(sim) => sim.position(),
+            None => self.recorded().await.expect(RECORD_NEEDED).len(),
+        }
+    }
+
+    /// The requests of a user after a position.
+    ///
+    /// # Panics
+    /// If the cluster keeps no record: see [`Needs::requests`].
+    pub async fn requests_since(&self, user: &User, position: usize) -> Vec<Request> {
+        let mut requests = match self.sim() {
+            Some(sim) => sim.requests_since(position),
+            None => self.recorded().await.expect(RECORD_NEEDED).split_off(position),
+        };
+        requests.retain(|request| request.user == user.name);
+        requests
+    }
+
+    /// All requests that a real cluster recorded.
     async fn recorded(&self) -> Result<Vec<Request>, Error> {
         match &self.0.place {
-            Place::Sim(sim) => Ok(sim.requests()),
+            Place::Sim(_) => {
+                Err(Error::new("a simulated cluster is asked for parts of its record"))
+            }
             Place::ControlPlane(plane) => {
                 // An answer can be here a moment before its line in the log: a request of our own
                 // that comes later marks the place up to which the log is whole.

@@ -78,7 +78,8 @@ fn addresses_that_a_service_cannot_have() {
 fn resource(place: &str) -> Arc<Resource> {
     let (version, plural) = place.rsplit_once('/').unwrap();
     let all = builtin::resources();
-    all.into_iter().find(|one| one.plural == plural && one.api_version() == version).unwrap()
+    let found = all.iter().find(|one| one.plural == plural && one.api_version() == version);
+    Arc::clone(found.unwrap())
 }
 
 fn ask(resource: &Arc<Resource>, question: &Value) -> Result<Value, ApiError> {

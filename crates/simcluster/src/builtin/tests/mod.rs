@@ -17,11 +17,10 @@ fn every_resource_has_a_schema() {
 fn bookmarks_are_those_of_a_real_server() {
     let recorded: Map<String, Value> =
         serde_json::from_str(include_str!("bookmarks.json")).unwrap();
-    let watched =
-        resources().into_iter().filter(|one| one.verbs.iter().any(|verb| verb == "watch"));
+    let watched = resources().iter().filter(|one| one.verbs.iter().any(|verb| verb == "watch"));
     let shown: Map<String, Value> = watched
         .map(|resource| {
-            let mut object = resource.strategy.empty_object(&resource);
+            let mut object = resource.strategy.empty_object(resource);
             object.as_object_mut().unwrap().remove("metadata");
             (format!("{}/{}", resource.api_version(), resource.kind), object)
         })
@@ -75,7 +74,8 @@ fn unknown_fields_of_metadata() {
 
 fn kind(api_version: &str, plural: &str) -> Arc<Resource> {
     let all = resources();
-    all.into_iter().find(|one| one.plural == plural && one.api_version() == api_version).unwrap()
+    let found = all.iter().find(|one| one.plural == plural && one.api_version() == api_version);
+    Arc::clone(found.unwrap())
 }
 
 #[test]

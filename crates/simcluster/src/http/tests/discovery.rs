@@ -5,7 +5,7 @@ use crate::http::discovery::groups;
 
 #[test]
 fn groups_of_definitions_come_last_with_their_versions_in_order() {
-    let mut resources = builtin::resources();
+    let mut resources = builtin::resources().to_vec();
     let template = resources.first().unwrap().as_ref().clone();
     for (group, version) in [
         ("zz.example.com", "v1beta1"),

@@ -7,7 +7,7 @@ use crate::resource::Resource;
 
 /// The built-in resources and two custom ones: `ws` in namespaces, `rs` in none, both in `e.com/v1`.
 fn resources() -> Vec<Arc<Resource>> {
-    let mut all = builtin::resources();
+    let mut all = builtin::resources().to_vec();
     let deployments = all.iter().find(|one| one.plural == "deployments").unwrap().as_ref().clone();
     for (plural, namespaced) in [("ws", true), ("rs", false)] {
         let mut one = deployments.clone();
