@@ -54,9 +54,14 @@ pub fn fingerprint(text: &str) -> u64 {
 }
 
 /// The waits of a watch: doubling, without chance, so that a run can be repeated.
+///
+/// kube's watcher announces each attempt at a list by an event, before the server has answered, and its
+/// back-off takes every event for a success. So the first one after a failure counts for nothing.
 #[derive(Debug, Default)]
 pub struct WatchBackoff {
     failures: u32,
+    /// Nothing was heard since the last failure.
+    trying: bool,
 }
 
 impl Iterator for WatchBackoff {
@@ -65,12 +70,15 @@ impl Iterator for WatchBackoff {
     fn next(&mut self) -> Option<Duration> {
         let wait = WATCH_MIN.saturating_mul(2_u32.saturating_pow(self.failures)).min(WATCH_MAX);
         self.failures = self.failures.saturating_add(1);
+        self.trying = true;
         Some(wait)
     }
 }
 
 impl Backoff for WatchBackoff {
     fn reset(&mut self) {
-        self.failures = 0;
+        if !std::mem::take(&mut self.trying) {
+            self.failures = 0;
+        }
     }
 }

@@ -6,8 +6,9 @@ use std::{
 };
 
 use futures::{StreamExt, channel::mpsc};
+use kube::runtime::utils::Backoff as _;
 use simpleapp_operator::kernel::{
-    backoff,
+    backoff::{self, WatchBackoff},
     error::ErrorClass,
     key::Key,
     work::{Limits, Trigger, Verdict, drive},
@@ -217,4 +218,20 @@ async fn at_the_end_nobody_is_waited_for_for_ever() {
     let triggers = vec![(0, Trigger::Synced), (0, look("a"))];
     run(LIMITS, triggers, HOUR, SECOND, |_, _| Verdict::Done(None)).await;
     assert_eq!(start.elapsed().as_secs(), 11);
+}
+
+/// kube's watcher sends an event before each attempt at a list.
+#[test]
+fn a_watch_that_never_lists_waits_ever_longer() {
+    let mut waits = WatchBackoff::default();
+    let mut failed = || {
+        let wait = waits.next().unwrap();
+        waits.reset();
+        wait
+    };
+    let seconds: Vec<f64> = (0..7).map(|_| failed().as_secs_f64()).collect();
+    assert_eq!(seconds, [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]);
+    // The attempt, and what it brought.
+    waits.reset();
+    assert_eq!(waits.next(), Some(Duration::from_millis(800)));
 }
