@@ -12,6 +12,7 @@ use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use kube::Client;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 #[cfg(feature = "sandbox")]
 use crate::sandbox;
@@ -199,5 +200,10 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 fn parse_log_level(text: &str) -> Result<String, String> {
+    // The filter takes a word that is no level for the name of a module, and says nothing at all.
+    let is_level = |word: &str| word.contains('=') || word.parse::<LevelFilter>().is_ok();
+    if let Some(word) = text.split(',').map(str::trim).find(|word| !is_level(word)) {
+        return Err(format!("{word:?} is no level; use off, error, warn, info, debug or trace"));
+    }
     EnvFilter::try_new(text).map(|_filter| text.to_owned()).map_err(|error| error.to_string())
 }

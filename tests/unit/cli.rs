@@ -74,3 +74,13 @@ fn every_flag_of_run_can_come_from_the_environment() {
         assert!(flag.get_env().is_some(), "{}", flag.get_id());
     }
 }
+
+#[test]
+fn a_log_level_that_is_none_is_refused() {
+    for good in ["off", "debug", "info,kube=debug", "simpleapp_operator=trace"] {
+        assert_eq!(run(&["--log-level", good]).log_level, good);
+    }
+    for bad in ["infoo", "info,zzz", "kube=loud"] {
+        assert!(parse(&["run", "--log-level", bad]).is_err(), "{bad}");
+    }
+}
