@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kube::ResourceExt;
 use serde::Deserialize;
+use serde_json::Value;
 
-use crate::api::simpleapp::{GROUP, KIND, SimpleApp, VERSION};
+use crate::api::simpleapp::{self, GROUP, KIND, SimpleApp, VERSION};
 
 /// An app, and the file that it came from.
 #[derive(Debug, Clone)]
@@ -122,11 +122,34 @@ fn one(file: &str, first_line: usize, document: &str) -> Result<Input, InputErro
         return Err(at_start("apiVersion", format!("is {:?}, not {expected}", header.api_version)));
     }
     let mut app: SimpleApp = serde_saphyr::from_str(document).map_err(|error| malformed(&error))?;
-    if app.name_any().is_empty() {
-        return Err(at_start("metadata.name", "is missing; every app needs a name".to_owned()));
+    if app.metadata.name.as_deref().unwrap_or_default().is_empty() {
+        let why = "is missing; every app needs a name, and generateName makes another each time";
+        return Err(at_start("metadata.name", why.to_owned()));
+    }
+    if let Some((line, field)) = unknown_field(document) {
+        return Err(InputError::Malformed {
+            file: file.to_owned(),
+            line: first_line + line,
+            field: format!("spec.{field}: "),
+            why: "is not a field of a SimpleApp".to_owned(),
+        });
     }
     app.metadata.namespace.get_or_insert_with(|| "default".to_owned());
     Ok(Input { source: file.to_owned(), app })
+}
+
+/// The first field of the spec that the schema does not know, and its line, counted from 0. The API
+/// server would drop it, as it does for all but strict clients such as kubectl.
+fn unknown_field(document: &str) -> Option<(usize, String)> {
+    let document_value: Value = serde_saphyr::from_str(document).ok()?;
+    let definition = serde_json::to_value(simpleapp::definition()).ok()?;
+    let known = definition
+        .pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties")?
+        .as_object()?;
+    let spec = document_value.get("spec")?.as_object()?;
+    let field = spec.keys().find(|field| !known.contains_key(*field))?;
+    let line = document.lines().position(|line| line.contains(&format!("{field}:")));
+    Some((line.unwrap_or_default(), field.clone()))
 }
 
 /// The parser knows the line; the field is what stands there.
@@ -184,6 +207,18 @@ mod tests {
         let text =
             format!("{good}---\n# the next\n{HEAD}metadata: {{name: b}}\nspec:\n  image: [1]\n");
         check(&text, "app.yaml:11: image: ");
+    }
+
+    #[test]
+    fn an_unknown_field_is_named() {
+        let text = format!("{HEAD}metadata: {{name: a}}\nspec:\n  image: nginx\n  replica: 3\n");
+        check(&text, "app.yaml:6: spec.replica: ");
+    }
+
+    #[test]
+    fn an_app_needs_a_name_of_its_own() {
+        let text = format!("{HEAD}metadata: {{generateName: a-}}\nspec: {{image: nginx}}\n");
+        check(&text, "app.yaml:1: metadata.name: ");
     }
 
     #[test]

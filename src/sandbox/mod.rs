@@ -8,19 +8,22 @@ mod screen;
 mod table;
 mod verdict;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use futures::{Stream, StreamExt, TryStreamExt};
+use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, PostParams};
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -35,6 +38,7 @@ use self::table::Row;
 use self::verdict::{Followed, Verdict};
 use crate::api::simpleapp::{self, SimpleApp};
 use crate::cli::SandboxArgs;
+use crate::kernel::backoff::WatchBackoff;
 use crate::kernel::clock::Clock;
 use crate::kernel::ownership::FIELD_MANAGER;
 use crate::ops::{manifests, shutdown};
@@ -42,6 +46,9 @@ use crate::run;
 
 /// How often ages on a terminal are redrawn and standing failures are looked at.
 const TICK: Duration = Duration::from_millis(500);
+
+/// How long a sandbox on this machine may take to answer that it is there.
+const REACHABLE: Duration = Duration::from_millis(200);
 
 /// What identifies a file as a kubeconfig that a sandbox wrote.
 const OWN_KUBECONFIG: &str = "current-context: simcluster";
@@ -70,16 +77,30 @@ pub async fn run(args: &SandboxArgs) -> anyhow::Result<ExitCode> {
     ));
     let outcome = tokio::select! {
         outcome = sandbox.follow(args, &inputs) => outcome,
-        () = shutdown => Ok(ExitCode::SUCCESS),
+        () = shutdown => interrupted(args),
     };
     drop(stop);
     operator.await.context("the operator panicked")??;
+    if args.print_requests {
+        // What came too late for the table.
+        sandbox.print_requests(&mut Screen::new(false))?;
+    }
     sandbox.stop(&args.kubeconfig).await;
     outcome
 }
 
+/// A script that waits for apps to settle must not take a Ctrl-C for that.
+fn interrupted(args: &SandboxArgs) -> anyhow::Result<ExitCode> {
+    if args.exit_when_settled {
+        bail!("stopped before all apps had settled");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 struct Sandbox {
     cluster: SimCluster,
+    /// The position in the record up to which requests were printed.
+    printed: Cell<usize>,
     served: Served,
     clock: Clock,
     started: Instant,
@@ -101,7 +122,8 @@ impl Sandbox {
         served
             .write_kubeconfig(&args.kubeconfig)
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
-        Ok(Self { cluster, served, clock: Clock::real(), started })
+        let printed = Cell::new(0);
+        Ok(Self { cluster, printed, served, clock: Clock::real(), started })
     }
 
     /// Applies the apps and shows them until they are at rest, or for ever.
@@ -128,19 +150,19 @@ impl Sandbox {
         let wanted: BTreeSet<String> = apps.keys().cloned().collect();
         let mut events = follow_apps(client).boxed();
         let mut tick = tokio::time::interval(TICK);
-        let mut position = 0;
         let mut done = false;
         loop {
             tokio::select! {
-                event = events.try_next() => {
-                    if let Some(event) = event.context("follow the apps")? {
-                        note(&mut apps, event);
-                    }
-                }
+                event = events.next() => match event {
+                    Some(Ok(event)) => note(&mut apps, event),
+                    // Somebody may have deleted the CRD, and may bring it back.
+                    Some(Err(error)) => tracing::debug!(%error, "the apps cannot be followed"),
+                    None => {}
+                },
                 _ = tick.tick() => {}
             }
             if args.print_requests {
-                position = self.print_requests(&mut screen, position)?;
+                self.print_requests(&mut screen)?;
             }
             let now = self.clock.now();
             let rows = apps.values().filter_map(Followed::app).map(Row::of).collect();
@@ -194,22 +216,25 @@ impl Sandbox {
         Ok(Some(ExitCode::FAILURE))
     }
 
-    /// Prints the operator's requests from a position on; returns the next one.
-    fn print_requests(&self, screen: &mut Screen, position: usize) -> anyhow::Result<usize> {
-        let next = self.cluster.position();
+    /// Prints the operator's requests since the last time.
+    fn print_requests(&self, screen: &mut Screen) -> anyhow::Result<()> {
+        let position = self.printed.replace(self.cluster.position());
         let operator = operator_user().name;
         for request in self.cluster.requests_since(position) {
             if request.user == operator {
                 screen.say(&format!("{} {}", request.code, request.line))?;
             }
         }
-        Ok(next)
+        Ok(())
     }
 
     async fn stop(self, kubeconfig: &Path) {
+        let own = self.served.kubeconfig();
         self.served.shutdown().await;
-        // It leads nowhere now. That it may be gone already is no fault.
-        let _ = fs::remove_file(kubeconfig);
+        if fs::read_to_string(kubeconfig).is_ok_and(|text| text == own) {
+            // It leads nowhere now. That it may be gone already is no fault.
+            let _ = fs::remove_file(kubeconfig);
+        }
     }
 }
 
@@ -238,8 +263,19 @@ fn check_kubeconfig(path: &Path) -> anyhow::Result<()> {
             "--kubeconfig {}: exists and is not a sandbox's; name another file",
             path.display()
         ),
-        _ => Ok(()),
+        Ok(text) if leads_to_somebody(&text) => bail!(
+            "--kubeconfig {}: is that of a sandbox that still runs; name another file",
+            path.display()
+        ),
+        Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// Whether somebody listens where a sandbox's kubeconfig leads to.
+fn leads_to_somebody(kubeconfig: &str) -> bool {
+    let server = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("server: https://"));
+    let address = server.and_then(|server| server.parse::<SocketAddr>().ok());
+    address.is_some_and(|address| TcpStream::connect_timeout(&address, REACHABLE).is_ok())
 }
 
 /// Installs what the operator needs beside the CRD: its namespace, account and RBAC.
@@ -288,6 +324,7 @@ fn refusal(error: &kube::Error) -> String {
 
 fn follow_apps(client: Client) -> impl Stream<Item = Result<Event<SimpleApp>, watcher::Error>> {
     watcher::watcher(Api::<SimpleApp>::all(client), watcher::Config::default())
+        .backoff(WatchBackoff::default())
 }
 
 fn key(app: &SimpleApp) -> String {
