@@ -99,9 +99,24 @@ pub struct ManifestsArgs {
     pub output_dir: Option<PathBuf>,
 }
 
+/// What `sandbox --help` says beside the flags.
+#[cfg(feature = "sandbox")]
+const SANDBOX_HELP: &str = "\
+Exit codes with --exit-when-settled:
+  0  every app settled
+  1  one did not, or the API server refused it; the reason is the last line
+  2  bad usage, or a file that cannot be used
+
+Images choose how their containers live:
+  NAME:not-exist  cannot be pulled
+  sim/crash:3     crashes, with a back-off after three starts
+  sim/slow:30s    starts slowly
+  sim/unready     is never ready";
+
 /// Flags of `sandbox`.
 #[cfg(feature = "sandbox")]
 #[derive(Debug, Args)]
+#[command(after_help = SANDBOX_HELP)]
 pub struct SandboxArgs {
     /// Files with SimpleApps to apply; without any: the litmus samples.
     pub files: Vec<PathBuf>,

@@ -84,9 +84,11 @@ pub fn assess(observed: &Observed, valid: &Result<Valid, Vec<Invalid>>) -> Asses
         conflict,
         replicas: counts.and_then(|status| status.replicas).unwrap_or_default(),
         ready_replicas: counts.and_then(|status| status.ready_replicas).unwrap_or_default(),
+        // Only our own Ingress leads to the app: a stranger's may be in its place.
         url: valid
             .as_ref()
             .ok()
+            .filter(|_| observed.ours(ChildKind::Ingress).is_some())
             .and_then(|app| app.host.as_ref())
             .map(|host| format!("http://{host}")),
     }
