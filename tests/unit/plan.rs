@@ -54,6 +54,58 @@ fn first_plans_of_every_fixture() {
     }
 }
 
+/// Changes the number of a child's port as kubectl does it, which makes the port somebody else's.
+fn renumber(child: &mut Value, port: &str, number: &str, held: &Value) {
+    child.pointer_mut(port).unwrap()[number] = json!(9);
+    let entry = json!({
+        "manager": "kubectl-patch", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": held,
+    });
+    child["metadata"]["managedFields"].as_array_mut().unwrap().push(entry);
+}
+
+#[test]
+fn a_port_that_bears_the_name_of_ours_is_taken_before_the_apply() {
+    let held =
+        json!({"k:{\"port\":9,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}}});
+    let service = settled(|_, children| {
+        let held = json!({"f:spec": {"f:ports": held}});
+        renumber(&mut children[1].1, "/spec/ports/0", "port", &held);
+    });
+    let plan = plan_of(&service);
+    let [Operation::TakePort { path, port: Some(port), .. }, Operation::Apply { .. }] =
+        plan.operations.as_slice()
+    else {
+        panic!("{plan:#?}");
+    };
+    assert_eq!(path, "/spec/ports/0");
+    assert_eq!(port["name"], "http");
+    assert_ne!(port["port"], 9);
+
+    let held = json!({
+        "k:{\"containerPort\":9,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:containerPort": {}},
+    });
+    let container = json!({"k:{\"name\":\"app\"}": {"f:ports": held}});
+    let fields = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": container}}}});
+    let deployment = settled(|_, children| {
+        let port = "/spec/template/spec/containers/0/ports/0";
+        renumber(&mut children[0].1, port, "containerPort", &fields);
+    });
+    let plan = plan_of(&deployment);
+    let [Operation::TakePort { path, port: Some(_), .. }, Operation::Apply { .. }] =
+        plan.operations.as_slice()
+    else {
+        panic!("{plan:#?}");
+    };
+    assert_eq!(path, "/spec/template/spec/containers/0/ports/0");
+}
+
+/// What only we hold, an apply of ours takes away by itself.
+#[test]
+fn a_port_of_our_own_is_moved_by_the_apply_alone() {
+    let moved = settled(|app, _| app["spec"]["port"] = json!(8081));
+    check(&moved, &["update Deployment", "update Service"]);
+}
+
 #[test]
 fn a_plan_for_what_is_done_has_a_status_only() {
     let plan = plan_of(&settled(|_, _| {}));
