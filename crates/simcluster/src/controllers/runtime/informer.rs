@@ -88,7 +88,10 @@ where
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    failures = 0;
+                    // The watcher says that it begins to list before the server has answered.
+                    if !matches!(event, watcher::Event::Init) {
+                        failures = 0;
+                    }
                     self.take(event, &mut listed);
                 }
                 Err(error) => {
