@@ -79,6 +79,8 @@ impl Child {
                 name: owner.name.clone(),
                 uid: owner.uid.clone(),
             });
+        // What nobody manages is no child of ours, and we take no port from it.
+        let foreign_ports = controller.as_ref().map(|_| foreign_ports(object)).unwrap_or_default();
         let owned = owned_fields(object);
         let status = match (&owned, object.data.get("status")) {
             (Some(_), Some(status)) => status.clone(),
@@ -93,7 +95,7 @@ impl Child {
             controller,
             owned,
             status,
-            foreign_ports: foreign_ports(object),
+            foreign_ports,
         }
     }
 
@@ -148,26 +150,25 @@ fn foreign_ports(object: &DynamicObject) -> Vec<ForeignPort> {
 }
 
 /// The named ports of one list that one of `others` holds.
-fn held_ports(
+fn held_ports<'a>(
     document: &Value,
     path: &str,
     container: Option<&Value>,
-    others: &[&Map<String, Value>],
+    others: &[&'a Map<String, Value>],
 ) -> Vec<ForeignPort> {
-    let below = |fields: &Map<String, Value>, port: &Value| -> bool {
-        let list = match container {
-            None => field(fields, &["f:spec", "f:ports"]),
-            Some(container) => field(fields, &["f:spec", "f:template", "f:spec", "f:containers"])
-                .and_then(|containers| item(containers, container))
-                .and_then(|container| field(container, &["f:ports"])),
-        };
-        list.is_some_and(|list| item(list, port).is_some())
+    let list = |fields: &&'a Map<String, Value>| match container {
+        None => field(fields, &["f:spec", "f:ports"]),
+        Some(container) => {
+            let containers = field(fields, &["f:spec", "f:template", "f:spec", "f:containers"])?;
+            field(item(containers, container)?, &["f:ports"])
+        }
     };
+    let held: Vec<&Map<String, Value>> = others.iter().filter_map(list).collect();
     let ports = document.pointer(path).and_then(Value::as_array).into_iter().flatten();
     ports
         .enumerate()
         .filter(|(_, port)| port.get("name").is_some())
-        .filter(|(_, port)| others.iter().any(|fields| below(fields, port)))
+        .filter(|(_, port)| held.iter().any(|list| item(list, port).is_some()))
         .map(|(index, port)| ForeignPort {
             path: format!("{path}/{index}"),
             container: container

@@ -95,12 +95,8 @@ impl Pass<'_> {
         status: bool,
     ) -> Result<(), ReconcileError> {
         let key = self.observed.app.key.clone();
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch).expect("our patches are JSON patches");
         let api = self.ctx.apps_api(&key.namespace);
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patch = Patch::Json::<()>(patch);
+        let (params, patch) = json_patch(patch);
         let answer = if status {
             send(request, api.patch_status(&key.name, &params, &patch)).await
         } else {
@@ -132,10 +128,9 @@ impl Pass<'_> {
         let request = format!("apply {kind:?} {key}");
         match send(request, api.patch(&key.name, &params, &Patch::Apply(&child))).await {
             Ok(object) => {
-                let child = self.ctx.cache(kind).wrote(Child::of(&object));
                 tracing::info!(?kind, "{done} a child");
                 self.changes.push(format!("{done} {kind:?}"));
-                self.observed.children.insert(kind, child);
+                self.wrote(kind, &object);
                 self.observed.applied.insert(kind);
                 Ok(())
             }
@@ -165,21 +160,16 @@ impl Pass<'_> {
         change: Value,
     ) -> Result<(), ReconcileError> {
         let key = self.observed.app.key.clone();
-        let patch = json!([
+        let (params, patch) = json_patch(json!([
             {"op": "test", "path": "/metadata/uid", "value": uid},
             {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version},
             change,
-        ]);
-        let patch: json_patch::Patch =
-            serde_json::from_value(patch).expect("our patches are JSON patches");
-        let params =
-            PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        ]));
         let api = self.ctx.api(kind, &key.namespace);
         let request = format!("take the port of {kind:?} {key}");
-        match send(request, api.patch(&key.name, &params, &Patch::Json::<()>(patch))).await {
+        match send(request, api.patch(&key.name, &params, &patch)).await {
             Ok(object) => {
-                let child = self.ctx.cache(kind).wrote(Child::of(&object));
-                self.observed.children.insert(kind, child);
+                self.wrote(kind, &object);
                 Ok(())
             }
             Err(error) => Err(self.trouble(kind, error)),
@@ -226,14 +216,18 @@ impl Pass<'_> {
         ReconcileError::Request(error)
     }
 
+    /// Notes a child as the answer to a write shows it.
+    fn wrote(&mut self, kind: ChildKind, object: &DynamicObject) {
+        let child = self.ctx.cache(kind).wrote(Child::of(object));
+        self.observed.children.insert(kind, child);
+    }
+
     /// Notes that a child is gone or, if the server returned it, going.
     fn forget(&mut self, kind: ChildKind, uid: &str, remains: Option<&DynamicObject>) {
-        let cache = self.ctx.cache(kind);
         if let Some(object) = remains {
-            let child = cache.wrote(Child::of(object));
-            self.observed.children.insert(kind, child);
+            self.wrote(kind, object);
         } else {
-            cache.removed(&self.observed.app.key, uid);
+            self.ctx.cache(kind).removed(&self.observed.app.key, uid);
             self.observed.children.remove(&kind);
         }
     }
@@ -278,6 +272,14 @@ impl Pass<'_> {
         self.publish(warning("CleanupTimeout", note)).await;
         Ok(())
     }
+}
+
+/// A JSON patch of ours, and the parameters that say so.
+fn json_patch(operations: Value) -> (PatchParams, Patch<()>) {
+    let patch = serde_json::from_value(operations).expect("our patches are JSON patches");
+    let params =
+        PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    (params, Patch::Json(patch))
 }
 
 fn warning(reason: &'static str, note: String) -> Event {

@@ -188,12 +188,7 @@ fn child_operations(observed: &Observed, app: &Valid) -> Vec<Operation> {
         match (wanted.remove(&kind), live) {
             (Some(_), Some(_)) if ours.is_none() => break,
             (Some(_), _) if observed.refused.contains_key(&kind) => break,
-            (Some(child), _) => {
-                let apply = apply(observed, kind, ours, &child);
-                let live = ours.filter(|_| apply.is_some());
-                operations.extend(live.and_then(|live| take_port(kind, live, &child)));
-                operations.extend(apply);
-            }
+            (Some(child), _) => operations.extend(apply(observed, kind, ours, child)),
             (None, _) => operations.extend(ours.and_then(|live| delete(kind, live))),
         }
     }
@@ -204,16 +199,18 @@ fn apply(
     observed: &Observed,
     kind: ChildKind,
     ours: Option<&Child>,
-    child: &Value,
-) -> Option<Operation> {
+    child: Value,
+) -> Vec<Operation> {
     let up_to_date = |live: &Child| {
         // One that is going is made anew when it is gone.
-        live.deleting || live.owned.as_ref() == Some(&owned_part(child))
+        live.deleting || live.owned.as_ref() == Some(&owned_part(&child))
     };
     if observed.applied.contains(&kind) || ours.is_some_and(up_to_date) {
-        return None;
+        return Vec::new();
     }
-    Some(Operation::Apply { kind, uid: ours.map(|live| live.uid.clone()), child: child.clone() })
+    let take_port = ours.and_then(|live| take_port(kind, live, &child));
+    let uid = ours.map(|live| live.uid.clone());
+    take_port.into_iter().chain([Operation::Apply { kind, uid, child }]).collect()
 }
 
 /// Whether somebody else's port bears the name of ours and would make the server refuse it.
