@@ -49,7 +49,7 @@ fn ports_changed_by_hand_go_back() {
     with_operator(async |scene| {
         app_with_host(scene).await;
         let service = json!({ "spec": { "ports": [{ "name": "http", "port": 9 }] } });
-        scene.patch::<Service>("web", service.clone()).await;
+        scene.patch::<Service>("web", service).await;
         scene.until_ports("web", 80).await;
         let container = json!({
             "name": "app", "image": "nginx", "ports": [{ "name": "http", "containerPort": 9 }],
@@ -112,7 +112,7 @@ fn what_the_server_allocated_survives_a_change() {
         app_with_host(scene).await;
         let before = scene.get::<Service>("web").await.spec.unwrap().cluster_ip;
         let change: Value = json!({ "spec": { "port": 8080 } });
-        scene.patch::<simpleapp_operator::api::simpleapp::SimpleApp>("web", change).await;
+        scene.patch::<SimpleApp>("web", change).await;
         scene.quiet().await;
         let after = scene.get::<Service>("web").await.spec.unwrap().cluster_ip;
         assert!(before.is_some());

@@ -11,12 +11,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use simcluster::controllers::Kind;
 use simcluster::env::{self, Needs};
 use simpleapp_operator::api::simpleapp::{Phase, SimpleApp};
 
-use crate::scene::{Scene, needs, phase, shown, with_operator_on};
+use crate::scene::{APPS, Scene, app_of, needs, phase, shown, with_operator_on};
 
 /// Cases of each property, few enough to wait for; CI asks for 256 by `PROPTEST_CASES`.
 const CASES: u32 = 32;
@@ -133,16 +133,10 @@ async fn put_spec(
     name: &str,
     spec: &Value,
 ) -> Result<bool, String> {
-    let app = json!({
-        "apiVersion": "apps.bootcamp.local/v1", "kind": "SimpleApp",
-        "metadata": { "name": name }, "spec": spec,
-    });
-    let path = format!(
-        "/apis/apps.bootcamp.local/v1/namespaces/{namespace}/simpleapps/{name}?fieldManager=user&force=true"
-    );
+    let path = format!("{APPS}/{namespace}/simpleapps/{name}?fieldManager=user&force=true");
     let request = http::Request::patch(path)
         .header("content-type", "application/apply-patch+yaml")
-        .body(app.to_string().into_bytes())
+        .body(app_of(name, spec).to_string().into_bytes())
         .unwrap();
     match client.request::<Value>(request).await {
         Ok(_) => Ok(true),
@@ -294,22 +288,9 @@ fn names_are_refused_by_the_server_or_work() {
         let mut scene = Scene::without_operator(cluster).await;
         scene.start().await;
         let mut runner = runner();
-        let client = scene.cluster.client();
         for _ in 0..runner.config().cases {
             let name = names.new_tree(&mut runner).unwrap().current();
-            let mut metadata = Map::new();
-            metadata.insert("name".to_owned(), json!(name));
-            let app = json!({
-                "apiVersion": "apps.bootcamp.local/v1", "kind": "SimpleApp",
-                "metadata": metadata, "spec": { "image": "nginx", "replicas": 0 },
-            });
-            let path =
-                format!("/apis/apps.bootcamp.local/v1/namespaces/{}/simpleapps", scene.namespace);
-            let request = http::Request::post(path)
-                .header("content-type", "application/json")
-                .body(app.to_string().into_bytes())
-                .unwrap();
-            if client.request::<Value>(request).await.is_ok() {
+            if scene.post_app(&name, &json!({ "image": "nginx", "replicas": 0 })).await.is_ok() {
                 scene.available(&name).await;
                 remove(&scene, &name).await;
             }

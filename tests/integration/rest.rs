@@ -75,9 +75,6 @@ fn lax_definition() -> serde_json::Value {
 fn one_bad_object_never_stops_the_others() {
     let needs = env::Needs::default().crd(&lax_definition()).pods().requests().virtual_time();
     with_operator_on(&needs, async |scene| {
-        let client = scene.cluster.client();
-        let path =
-            format!("/apis/apps.bootcamp.local/v1/namespaces/{}/simpleapps", scene.namespace);
         for (name, spec) in [
             ("undecodable", json!({ "image": "nginx", "replicas": "three" })),
             (
@@ -85,15 +82,7 @@ fn one_bad_object_never_stops_the_others() {
                 json!({ "image": "nginx", "replicas": 1, "port": 80, "host": "not a host" }),
             ),
         ] {
-            let app = json!({
-                "apiVersion": "apps.bootcamp.local/v1", "kind": "SimpleApp",
-                "metadata": { "name": name }, "spec": spec,
-            });
-            let request = http::Request::post(&path)
-                .header("content-type", "application/json")
-                .body(app.to_string().into_bytes())
-                .unwrap();
-            client.request::<serde_json::Value>(request).await.unwrap();
+            scene.post_app(name, &spec).await.unwrap();
         }
         good_app_works(scene).await;
         let invalid = scene.get::<simpleapp::SimpleApp>("invalid").await;

@@ -23,6 +23,9 @@ use simpleapp_operator::run;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+/// Path of the namespaces that hold apps.
+pub(crate) const APPS: &str = "/apis/apps.bootcamp.local/v1/namespaces";
+
 /// A namespace, an operator that works in it, and what a test does there.
 pub(crate) struct Scene {
     pub(crate) cluster: Cluster,
@@ -145,12 +148,17 @@ impl Scene {
     /// Creates an app.
     pub(crate) async fn app(&self, name: &str, spec: Value) -> SimpleApp {
         let options = PostParams { field_manager: Some("user".into()), ..PostParams::default() };
-        let app = json!({
-            "apiVersion": "apps.bootcamp.local/v1", "kind": "SimpleApp",
-            "metadata": { "name": name }, "spec": spec,
-        });
-        let app = serde_json::from_value(app).unwrap();
+        let app = serde_json::from_value(app_of(name, &spec)).unwrap();
         self.api::<SimpleApp>().create(&options, &app).await.unwrap()
+    }
+
+    /// Creates an app whose JSON its type may not be able to hold.
+    pub(crate) async fn post_app(&self, name: &str, spec: &Value) -> kube::Result<Value> {
+        let request = http::Request::post(format!("{APPS}/{}/simpleapps", self.namespace))
+            .header("content-type", "application/json")
+            .body(app_of(name, spec).to_string().into_bytes())
+            .unwrap();
+        self.client().request(request).await
     }
 
     /// Merges a patch into an object as a user.
@@ -292,6 +300,14 @@ impl Scene {
         };
         self.cluster.eventually(&format!("the end of {name}"), look).await;
     }
+}
+
+/// The JSON of an app.
+pub(crate) fn app_of(name: &str, spec: &Value) -> Value {
+    json!({
+        "apiVersion": "apps.bootcamp.local/v1", "kind": "SimpleApp",
+        "metadata": { "name": name }, "spec": spec,
+    })
 }
 
 /// The phase of an app.
