@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
@@ -262,11 +262,5 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     /// `spec.finalizers`, too).
     fn may_be_removed(&self, _object: &Value) -> bool {
         true
-    }
-
-    /// An object of the kind as bookmarks show it: kind, version and the fields that the kind always
-    /// prints.
-    fn empty_object(&self, resource: &Resource) -> Value {
-        json!({ "kind": resource.kind, "apiVersion": resource.api_version(), "metadata": {} })
     }
 }

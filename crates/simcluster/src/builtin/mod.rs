@@ -78,11 +78,15 @@ pub fn kubernetes_version() -> &'static str {
     &DATA.version
 }
 
-/// An object of a kind of which nothing is known, as bookmarks show it: its names and what its Go types
-/// always print. Kinds that can be scaled count their replicas by value inside the server.
+/// An object of a kind of which nothing is known, as bookmarks show it: its names and, of a built-in
+/// kind, what its Go types always print. Those that can be scaled count their replicas by value inside
+/// the server.
 #[must_use]
 pub fn empty_object(resource: &Resource) -> Value {
     let names = json!({ "kind": resource.kind, "apiVersion": resource.api_version() });
+    if resource.custom {
+        return names;
+    }
     // Names alone have nothing that decoding could refuse.
     let decoded = decode_typed(names.clone(), &resource.schema, "");
     let mut object = decoded.map_or(names, |decoded| decoded.object);

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{definition_faults, definition_warnings, storage_version, text, texts};
-use crate::builtin::{self, decode_typed};
+use crate::builtin::decode_typed;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
@@ -17,10 +17,6 @@ use crate::schema::unsupported_function;
 pub struct DefinitionStrategy;
 
 impl Strategy for DefinitionStrategy {
-    fn empty_object(&self, resource: &Resource) -> Value {
-        builtin::empty_object(resource)
-    }
-
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
         let given = |key: &str| text(&body, key);
         let (mut api_version, mut kind) = (given("apiVersion"), given("kind"));

@@ -13,6 +13,7 @@ use super::options::ListOptions;
 use super::read::{Selection, parse_version, wait_for};
 use super::write::read;
 use super::{Call, Outcome, WatchEvent};
+use crate::builtin;
 use crate::error::ApiError;
 use crate::object;
 use crate::server::ApiServer;
@@ -83,7 +84,7 @@ impl Watcher {
         let deadline = now + Duration::from_secs(seconds);
         let changed = server.store().subscribe(&call.resource.storage_key);
         let next_bookmark = first_bookmark(now, deadline);
-        let empty = call.resource.strategy.empty_object(&call.resource);
+        let empty = builtin::empty_object(&call.resource);
         Self {
             server,
             call,

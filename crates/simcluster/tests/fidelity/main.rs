@@ -38,7 +38,7 @@ fn the_recorded_cases() {
     let differs = case::differs();
     let simulated = Backend::from_environment().unwrap() == Backend::Sim;
     let allowed = if simulated { &differs.sim } else { &differs.real };
-    let verdicts = play_all(&cases, &differs, !simulated);
+    let verdicts = play_all(&cases, &differs);
 
     let mut report = String::new();
     let mut wrong = 0;
@@ -113,7 +113,7 @@ fn step_name(case: &Case, step: usize) -> String {
 }
 
 /// Plays the cases on all cores; a case is a cluster, a thread and a runtime of its own.
-fn play_all(cases: &[Case], differs: &Differs, real_time: bool) -> Vec<Verdict> {
+fn play_all(cases: &[Case], differs: &Differs) -> Vec<Verdict> {
     let next = AtomicUsize::new(0);
     let verdicts: Vec<Mutex<Option<Verdict>>> = cases.iter().map(|_| Mutex::new(None)).collect();
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
@@ -121,7 +121,7 @@ fn play_all(cases: &[Case], differs: &Differs, real_time: bool) -> Vec<Verdict> 
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = play_case(case, differs, real_time);
+                    let verdict = play_case(case, differs);
                     let place = cases.iter().position(|other| std::ptr::eq(other, case)).unwrap();
                     *verdicts[place].lock().unwrap() = Some(verdict);
                 }
@@ -132,13 +132,13 @@ fn play_all(cases: &[Case], differs: &Differs, real_time: bool) -> Vec<Verdict> 
 }
 
 /// Plays a case on a cluster of its own, or in a namespace of its own on a real one.
-fn play_case(case: &Case, differs: &Differs, real_time: bool) -> Verdict {
+fn play_case(case: &Case, differs: &Differs) -> Verdict {
     let unordered = |step: usize| {
         differs.unordered.contains_key(&case.id)
             || differs.unordered.contains_key(&step_name(case, step))
     };
     let hashes = differs.hashes.contains(&case.id);
-    let liberties = Liberties { unordered: &unordered, hashes, real_time };
+    let liberties = Liberties { unordered: &unordered, hashes };
     let found = Mutex::new(Vec::new());
     let played = catch_unwind(AssertUnwindSafe(|| {
         env::run(&Needs::default(), async |cluster| {

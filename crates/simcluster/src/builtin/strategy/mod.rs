@@ -220,10 +220,6 @@ impl Strategy for BuiltIn {
     fn field_label(&self, _resource: &Resource, object: &Value, label: &str) -> Option<String> {
         labels::value(self.rules.field_labels, object, label)
     }
-
-    fn empty_object(&self, resource: &Resource) -> Value {
-        super::empty_object(resource)
-    }
 }
 
 /// Why a body of this version and kind cannot become the resource's kind.

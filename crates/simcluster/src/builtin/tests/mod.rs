@@ -20,7 +20,7 @@ fn bookmarks_are_those_of_a_real_server() {
     let watched = resources().iter().filter(|one| one.verbs.iter().any(|verb| verb == "watch"));
     let shown: Map<String, Value> = watched
         .map(|resource| {
-            let mut object = resource.strategy.empty_object(resource);
+            let mut object = empty_object(resource);
             object.as_object_mut().unwrap().remove("metadata");
             (format!("{}/{}", resource.api_version(), resource.kind), object)
         })

@@ -142,7 +142,7 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         params: &PostParams,
         object: &K,
     ) -> Result<K, Error> {
-        self.raw.replace_status(name, params, &untyped(object)?).await?.typed()
+        self.replace_subresource("status", name, params, object).await
     }
 
     pub(crate) async fn replace_subresource(
