@@ -19,7 +19,7 @@ pub(crate) async fn send(cluster: &Cluster, request: Request<Bytes>) -> Response
     if let Some(sim) = cluster.sim() {
         // The admin has no token here, so every token is a wrong one.
         let mut answer = if request.headers().contains_key(AUTHORIZATION) {
-            simcluster::http::unauthorized(sim.server(), &request)
+            simcluster::unauthorized(sim.server(), &request)
         } else {
             sim.handle(&User::admin(), request).await
         };
@@ -32,7 +32,7 @@ pub(crate) async fn send(cluster: &Cluster, request: Request<Bytes>) -> Response
 }
 
 /// Adds the header by which HTTP/1.1 says where a body ends: without a connection nobody else does.
-fn frame(answer: &mut Response<simcluster::http::Body>) {
+fn frame(answer: &mut Response<simcluster::Body>) {
     let (name, value) = match answer.body().size_hint().exact() {
         Some(size) => (CONTENT_LENGTH, HeaderValue::from(size)),
         None => (TRANSFER_ENCODING, HeaderValue::from_static("chunked")),
