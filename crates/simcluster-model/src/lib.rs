@@ -3,6 +3,7 @@
 //!
 //! Nothing here waits, sends, stores, or reads a clock; time and chance are arguments.
 
+pub mod allocation;
 pub mod builtin;
 pub mod codec;
 pub mod crd;

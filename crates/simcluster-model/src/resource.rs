@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::allocation::Reservation;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::schema::Schema;
@@ -107,6 +108,8 @@ pub struct Surroundings<'a> {
     pub random: &'a mut dyn FnMut() -> u64,
     /// All stored objects of a resource, by `group/plural` (core: `/plural`).
     pub stored: &'a dyn Fn(&str) -> Vec<Arc<Value>>,
+    /// What a Service gets from the cluster.
+    pub reservation: &'a mut Reservation,
 }
 
 impl fmt::Debug for Surroundings<'_> {

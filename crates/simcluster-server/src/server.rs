@@ -9,6 +9,7 @@ use crate::lifecycle;
 use crate::store::Store;
 use crate::trace::Trace;
 use simcluster_clock::Clock;
+use simcluster_model::allocation::{Reservation, ServiceAllocator, ServiceNetwork};
 use simcluster_model::builtin;
 use simcluster_model::object;
 use simcluster_model::random::Random;
@@ -25,6 +26,9 @@ pub struct ApiServer {
     trace: Trace,
     /// The form in which each CRD (group, plural) was last brought into force, and whether it is served.
     forms: Mutex<BTreeMap<(String, String), Form>>,
+    services: ServiceAllocator,
+    /// Held while CRDs come into force, so that what is served last is what was written last.
+    lifecycle: Mutex<()>,
 }
 
 /// A CRD's spec, accepted names and time of deletion, and whether it is served.
@@ -37,18 +41,29 @@ impl ApiServer {
     /// A server with the built-in resources and no objects.
     #[must_use]
     pub fn new(clock: Clock, seed: u64) -> Self {
-        let mut store = Store::default();
-        for resource in builtin::resources() {
-            store.register(&resource.storage_key);
-        }
+        let services = ServiceAllocator::default();
         Self {
-            store: Mutex::new(store),
+            store: Mutex::new(empty_store(&services)),
             custom: RwLock::default(),
             clock,
             random: Mutex::new(Random::stream(seed, "apiserver")),
             trace: Trace::default(),
             forms: Mutex::default(),
+            services,
+            lifecycle: Mutex::default(),
         }
+    }
+
+    /// Gives Services addresses of another network than `10.0.0.0/16`. For servers without objects.
+    pub fn set_service_network(&mut self, network: ServiceNetwork) {
+        self.services = ServiceAllocator::new(network);
+        self.store = Mutex::new(empty_store(&self.services));
+    }
+
+    /// What gives Services their addresses and node ports.
+    #[must_use]
+    pub fn services(&self) -> &ServiceAllocator {
+        &self.services
     }
 
     /// The server's clock.
@@ -167,11 +182,20 @@ impl ApiServer {
         self.random().name_suffix()
     }
 
+    /// The right to bring CRDs into force.
+    pub(crate) fn lifecycle(&self) -> MutexGuard<'_, ()> {
+        self.lifecycle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Calls `f` with what strategies may look at.
-    pub(crate) fn with_surroundings<T>(&self, f: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
+    pub(crate) fn with_surroundings<T>(
+        &self,
+        reservation: &mut Reservation,
+        f: impl FnOnce(&mut Surroundings<'_>) -> T,
+    ) -> T {
         let mut random = || self.random().next_u64();
-        let stored = |key: &str| self.stored(key);
-        f(&mut Surroundings { now: self.clock.now(), random: &mut random, stored: &stored })
+        let (now, stored) = (self.clock.now(), |key: &str| self.stored(key));
+        f(&mut Surroundings { now, random: &mut random, stored: &stored, reservation })
     }
 
     /// Forgets the history of all objects up to a revision, as etcd does every few minutes.
@@ -188,4 +212,13 @@ impl ApiServer {
     fn random(&self) -> MutexGuard<'_, Random> {
         self.random.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A store with room for the built-in kinds.
+fn empty_store(services: &ServiceAllocator) -> Store {
+    let mut store = Store::new(services.clone());
+    for resource in builtin::resources() {
+        store.register(&resource.storage_key);
+    }
+    store
 }

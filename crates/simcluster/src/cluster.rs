@@ -14,6 +14,7 @@ use crate::client;
 use crate::serve::{self, Served};
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
+use simcluster_model::allocation::ServiceNetwork;
 use simcluster_model::error::ApiError;
 use simcluster_server::auth::{self, User};
 use simcluster_server::http;
@@ -44,6 +45,7 @@ pub struct Builder {
     kinds: BTreeSet<controllers::Kind>,
     nodes: u8,
     clock: Option<Clock>,
+    service_network: ServiceNetwork,
 }
 
 impl Builder {
@@ -90,12 +92,21 @@ impl Builder {
         self
     }
 
+    /// The network of the addresses that Services get (default: `10.0.0.0/16`).
+    #[must_use]
+    pub fn service_network(mut self, network: ServiceNetwork) -> Self {
+        self.service_network = network;
+        self
+    }
+
     /// Starts the cluster. Must be called on a tokio runtime: a paused one for virtual time. The error
     /// is the server's answer to a CRD that it refuses.
     pub fn start(self) -> Result<SimCluster, ApiError> {
         let start: Timestamp = START.parse().expect("a constant that is a timestamp");
         let clock = self.clock.unwrap_or_else(|| Clock::starting_at(start));
-        let server = Arc::new(ApiServer::new(clock, self.seed));
+        let mut server = ApiServer::new(clock, self.seed);
+        server.set_service_network(self.service_network);
+        let server = Arc::new(server);
         bootstrap(&server)?;
         for crd in self.crds {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
@@ -134,6 +145,7 @@ impl SimCluster {
             kinds: controllers::Kind::all(),
             nodes: 1,
             clock: None,
+            service_network: ServiceNetwork::default(),
         }
     }
 
@@ -272,7 +284,7 @@ fn bootstrap(server: &Arc<ApiServer>) -> Result<(), ApiError> {
                 "name": "kubernetes", "namespace": "default",
                 "labels": { "component": "apiserver", "provider": "kubernetes" },
             },
-            "spec": { "clusterIP": "10.0.0.1", "ports": [port] },
+            "spec": { "clusterIP": server.services().network().first(), "ports": [port] },
         }),
     )?;
     server.install(

@@ -11,17 +11,22 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+use simcluster_model::allocation::ServiceAllocator;
 use simcluster_model::object;
 
 /// Changes that each kind remembers. The real server keeps minutes of history; a test that needs less
 /// compacts. The limit bounds the memory of a long-lived sandbox.
 const HISTORY_MAX: usize = 20_000;
 
+/// Storage key of Services.
+const SERVICES: &str = "/services";
+
 /// All objects of a cluster, with history.
 #[derive(Debug, Default)]
 pub struct Store {
     revision: u64,
     kinds: BTreeMap<String, KindStore>,
+    services: ServiceAllocator,
 }
 
 /// The objects of one kind. Keys are `namespace/name`, or `name` where there is no namespace, in
@@ -73,6 +78,12 @@ impl KindStore {
 }
 
 impl Store {
+    /// An empty store; the allocator learns of every write to a Service.
+    #[must_use]
+    pub fn new(services: ServiceAllocator) -> Self {
+        Self { services, ..Self::default() }
+    }
+
     /// The revision of the last write.
     #[must_use]
     pub fn revision(&self) -> u64 {
@@ -154,15 +165,21 @@ impl Store {
         object::metadata_mut(&mut object)
             .insert("resourceVersion".to_owned(), json!(revision.to_string()));
         let object = Arc::new(object);
-        let store = self.kind(kind);
-        let before = store.objects.insert(key.to_owned(), object.clone());
-        store.record(Change { revision, key: key.to_owned(), before, after: Some(object.clone()) });
+        let before = self.kind(kind).objects.insert(key.to_owned(), object.clone());
+        if kind == SERVICES {
+            self.services.follow(before.as_deref(), Some(&object));
+        }
+        let after = Some(object.clone());
+        self.kind(kind).record(Change { revision, key: key.to_owned(), before, after });
         object
     }
 
     /// Removes an object; returns it as it was. A missing one is no change.
     pub fn remove(&mut self, kind: &str, key: &str) -> Option<Arc<Value>> {
         let before = self.kind(kind).objects.remove(key)?;
+        if kind == SERVICES {
+            self.services.follow(Some(&before), None);
+        }
         self.revision += 1;
         let revision = self.revision;
         self.kind(kind).record(Change {

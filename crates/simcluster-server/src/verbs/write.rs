@@ -10,6 +10,7 @@ use super::options::WriteOptions;
 use super::{Call, meta};
 use crate::server::ApiServer;
 use crate::store;
+use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
@@ -75,7 +76,9 @@ impl Write<'_> {
         if strategy.has_generation() {
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(1));
         }
-        self.server.with_surroundings(|around| {
+        // Held until the object is stored.
+        let mut reservation = self.server.services().reservation(self.options.dry_run);
+        self.server.with_surroundings(&mut reservation, |around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
         meta::tidy(&mut object);
@@ -136,7 +139,9 @@ impl Write<'_> {
             check_uid(resource, name, &key, expected.uid, &stored)?;
             let existing = read(resource, &stored);
             let object = transform(Some(&existing))?;
-            let object = self.prepare_update(name, object, &existing)?;
+            // Held until the object is stored.
+            let mut reservation = self.server.services().reservation(self.options.dry_run);
+            let object = self.prepare_update(name, object, &existing, &mut reservation)?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
             }
@@ -157,6 +162,7 @@ impl Write<'_> {
         name: &str,
         mut object: Value,
         existing: &Value,
+        reservation: &mut Reservation,
     ) -> Result<Value, ApiError> {
         let resource = self.resource();
         let strategy = &resource.strategy;
@@ -166,7 +172,7 @@ impl Write<'_> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(|around| {
+            self.server.with_surroundings(reservation, |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }

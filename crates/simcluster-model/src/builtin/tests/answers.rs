@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::allocation::ServiceAllocator;
 use crate::builtin;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
@@ -150,12 +151,15 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     });
     let stored = move |key: &str| match key {
         "/serviceaccounts" => vec![Arc::new(account.clone())],
-        "/services" => vec![Arc::new(taken.clone())],
         _ => Vec::new(),
     };
     let mut random = || 7;
     let now = Timestamp::UNIX_EPOCH;
-    run(&mut Surroundings { now, random: &mut random, stored: &stored })
+    let services = ServiceAllocator::default();
+    services.follow(None, Some(&taken));
+    let mut reservation = services.reservation(false);
+    let reservation = &mut reservation;
+    run(&mut Surroundings { now, random: &mut random, stored: &stored, reservation })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {
