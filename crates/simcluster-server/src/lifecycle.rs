@@ -140,7 +140,7 @@ fn remove_instances(server: &ApiServer, key: &str) {
             store.remove(key, &object_key);
         } else if !object::is_deleting(&stored) {
             let mut marked = Value::clone(&stored);
-            let generation = object::generation(&marked) + 1;
+            let generation = object::generation(&marked).saturating_add(1);
             let metadata = object::metadata_mut(&mut marked);
             metadata.insert("deletionTimestamp".to_owned(), json!(now));
             metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));

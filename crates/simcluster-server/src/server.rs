@@ -1,6 +1,6 @@
 //! The API server: a store, the resources it serves, a clock and a source of chance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::{Value, json};
@@ -29,6 +29,8 @@ pub struct ApiServer {
     services: ServiceAllocator,
     /// Held while CRDs come into force, so that what is served last is what was written last.
     lifecycle: Mutex<()>,
+    /// Names of the admission plugins that are off.
+    disabled_admission: BTreeSet<String>,
 }
 
 /// A CRD's spec, accepted names and time of deletion, and whether it is served.
@@ -51,6 +53,7 @@ impl ApiServer {
             forms: Mutex::default(),
             services,
             lifecycle: Mutex::default(),
+            disabled_admission: BTreeSet::new(),
         }
     }
 
@@ -58,6 +61,17 @@ impl ApiServer {
     pub fn set_service_network(&mut self, network: ServiceNetwork) {
         self.services = ServiceAllocator::new(network);
         self.store = Mutex::new(empty_store(&self.services));
+    }
+
+    /// Turns admission plugins off, by kube-apiserver's names.
+    pub fn disable_admission(&mut self, plugins: BTreeSet<String>) {
+        self.disabled_admission = plugins;
+    }
+
+    /// Whether an admission plugin is on.
+    #[must_use]
+    pub fn admits_with(&self, plugin: &str) -> bool {
+        !self.disabled_admission.contains(plugin)
     }
 
     /// What gives Services their addresses and node ports.

@@ -46,6 +46,7 @@ pub struct Builder {
     nodes: u8,
     clock: Option<Clock>,
     service_network: ServiceNetwork,
+    disabled_admission: BTreeSet<String>,
 }
 
 impl Builder {
@@ -99,6 +100,14 @@ impl Builder {
         self
     }
 
+    /// Turns admission plugins off, by kube-apiserver's names (`--disable-admission-plugins`). A name
+    /// that no plugin has turns nothing off.
+    #[must_use]
+    pub fn without_admission(mut self, plugins: BTreeSet<String>) -> Self {
+        self.disabled_admission = plugins;
+        self
+    }
+
     /// Starts the cluster. Must be called on a tokio runtime: a paused one for virtual time. The error
     /// is the server's answer to a CRD that it refuses.
     pub fn start(self) -> Result<SimCluster, ApiError> {
@@ -106,6 +115,7 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Clock::starting_at(start));
         let mut server = ApiServer::new(clock, self.seed);
         server.set_service_network(self.service_network);
+        server.disable_admission(self.disabled_admission);
         let server = Arc::new(server);
         bootstrap(&server)?;
         for crd in self.crds {
@@ -146,6 +156,7 @@ impl SimCluster {
             nodes: 1,
             clock: None,
             service_network: ServiceNetwork::default(),
+            disabled_admission: BTreeSet::new(),
         }
     }
 
@@ -189,9 +200,13 @@ impl SimCluster {
     }
 
     /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
-    /// [`serve::serve`] takes tokens of other users, too.
     pub async fn serve(&self, listen: &str) -> io::Result<Served> {
         serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
+    }
+
+    /// Serves the API with tokens of other users, a request log or other limits.
+    pub async fn serve_with(&self, listen: &str, options: serve::Options) -> io::Result<Served> {
+        serve::serve_with(Arc::clone(&self.server), listen, options).await
     }
 
     /// A position in the record of requests, for [`Self::requests_since`].

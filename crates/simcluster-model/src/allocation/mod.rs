@@ -95,9 +95,11 @@ impl FromStr for ServiceNetwork {
     fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let parse = || {
             let (address, prefix) = text.split_once('/')?;
-            let (address, prefix) = (address.parse::<Ipv4Addr>().ok()?, prefix.parse().ok()?);
-            let mask = u32::MAX << 32_u32.checked_sub(u32::from(prefix))?;
-            (12..=28).contains(&prefix).then_some(Self { base: address.to_bits() & mask, prefix })
+            let (address, prefix) = (address.parse::<Ipv4Addr>().ok()?, prefix.parse::<u8>().ok()?);
+            (12..=28).contains(&prefix).then(|| {
+                let network = Self { base: 0, prefix };
+                Self { base: address.to_bits() & !(network.size() - 1), prefix }
+            })
         };
         parse().ok_or_else(|| InvalidNetwork(text.to_owned()))
     }

@@ -40,9 +40,7 @@ const DEEP_STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Reads a text on a stack of its own.
 fn parse_deep(text: &str) -> Result<Parsed, String> {
     let read = || match parse_within(text, DEPTH_MAX) {
-        Err(error) if is_too_deep(&error) => {
-            Err(format!("yaml: line {}: exceeded max depth of {DEPTH_MAX}", line(&error)))
-        }
+        Err(error) if is_too_deep(&error) => Err(too_deep(&error)),
         outcome => outcome.map_err(|error| fault(&error)),
     };
     std::thread::scope(|scope| {
@@ -87,6 +85,10 @@ fn is_too_deep(error: &serde_saphyr::Error) -> bool {
     }
 }
 
+fn too_deep(error: &serde_saphyr::Error) -> String {
+    format!("yaml: line {}: exceeded max depth of {DEPTH_MAX}", line(error))
+}
+
 fn line(error: &serde_saphyr::Error) -> u64 {
     error.location().map_or(1, |location| location.line())
 }
@@ -94,6 +96,10 @@ fn line(error: &serde_saphyr::Error) -> u64 {
 /// The server's text where the two parsers see the same fault, else this parser's own.
 fn fault(error: &serde_saphyr::Error) -> String {
     let own = error.to_string();
+    // The parser looks ahead, and has a limit of its own for what it sees there.
+    if own.contains("recursion limit exceeded") {
+        return too_deep(error);
+    }
     let line = line(error);
     let known = [
         ("unclosed bracket '['", "did not find expected ',' or ']'"),

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::request::Parts;
 use http::{Request, Response};
 
 use crate::auth::{User, impersonate, rbac};
@@ -36,7 +37,21 @@ pub(super) struct Exchange<'a> {
     created: OnceLock<String>,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    fn new(server: &'a Arc<ApiServer>, user: &User, parts: &'a Parts, body: &'a Bytes) -> Self {
+        let query = parts.uri.query().unwrap_or_default();
+        Self {
+            server,
+            user: user.clone(),
+            method: parts.method.as_str().to_owned(),
+            info: request::parse(parts.method.as_str(), parts.uri.path(), query),
+            headers: &parts.headers,
+            body,
+            warnings: Warnings::default(),
+            created: OnceLock::new(),
+        }
+    }
+
     /// A header as text; empty if it is not there.
     pub(super) fn header(&self, name: &http::HeaderName) -> &str {
         header(self.headers, name)
@@ -74,6 +89,14 @@ fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
+/// Whether a user may do what a request asks for, so far as its head tells. What is refused is refused
+/// again, and recorded, when the request is handled.
+#[must_use]
+pub fn may(server: &Arc<ApiServer>, user: &User, parts: &Parts) -> bool {
+    let content = Bytes::new();
+    admit(&mut Exchange::new(server, user, parts, &content)).is_ok()
+}
+
 /// Answers a request of an authenticated user.
 pub async fn handle(
     server: &Arc<ApiServer>,
@@ -81,17 +104,7 @@ pub async fn handle(
     request: Request<Bytes>,
 ) -> Response<Body> {
     let (parts, content) = request.into_parts();
-    let query = parts.uri.query().unwrap_or_default();
-    let mut exchange = Exchange {
-        server,
-        user: user.clone(),
-        method: parts.method.as_str().to_owned(),
-        info: request::parse(parts.method.as_str(), parts.uri.path(), query),
-        headers: &parts.headers,
-        body: &content,
-        warnings: Warnings::default(),
-        created: OnceLock::new(),
-    };
+    let mut exchange = Exchange::new(server, user, &parts, &content);
     let mut answer = match admit(&mut exchange) {
         Err(refused) => exchange.refuse(&refused),
         Ok(()) if exchange.info.is_resource => resource_request(&exchange, &parts.extensions).await,

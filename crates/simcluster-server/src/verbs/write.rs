@@ -194,7 +194,7 @@ impl Write<'_> {
         // Neither a status nor a binding says what somebody wants, whatever metadata comes with it.
         let counts = strategy.has_generation() && !matches!(subresource, "status" | "binding");
         if counts && strategy.generation_changes(&object, existing) {
-            let generation = object::generation(existing) + 1;
+            let generation = object::generation(existing).saturating_add(1);
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(generation));
         }
         fieldmanager::ignore_time_changes(existing, &mut object);

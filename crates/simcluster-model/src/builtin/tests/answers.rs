@@ -155,7 +155,8 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     };
     let mut random = || 7;
     let now = Timestamp::UNIX_EPOCH;
-    let services = ServiceAllocator::default();
+    // The network of the server that was asked.
+    let services = ServiceAllocator::new("10.0.0.0/24".parse().unwrap());
     services.follow(None, Some(&taken));
     let mut reservation = services.reservation(false);
     let reservation = &mut reservation;

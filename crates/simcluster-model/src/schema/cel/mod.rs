@@ -414,8 +414,47 @@ fn unsupported_call(expression: &Expression) -> Option<String> {
     }
 }
 
-/// Parses an expression; optional syntax (`a.?b`) is on, as on the server.
+/// Longest expression, in characters.
+const EXPRESSION_CHARS_MAX: usize = 100_000;
+
+/// How deep the tree of an expression may be. The real server's limit is 250; to evaluate a level takes
+/// this server up to 20 KiB of a thread's stack.
+const NESTING_MAX: usize = 60;
+
+/// How deep the tree of an expression may be that is parsed on the caller's stack.
+const SHALLOW: usize = 12;
+
+/// Enough for the parser at the greatest depth.
+const PARSER_STACK_BYTES: usize = 16 * 1024 * 1024;
+
+/// Parses an expression, a deep one on a stack of its own.
 fn parse(text: &str) -> Result<Expression, String> {
+    let chars = text.chars().count();
+    if chars > EXPRESSION_CHARS_MAX {
+        return Err(format!(
+            "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {chars}, limit \
+             {EXPRESSION_CHARS_MAX}"
+        ));
+    }
+    let nesting = tokens::nesting(text);
+    if nesting > NESTING_MAX {
+        return Err(format!(
+            "ERROR: <input>:-1:0: expression recursion limit exceeded: {NESTING_MAX}"
+        ));
+    }
+    if nesting <= SHALLOW {
+        return parse_here(text);
+    }
+    std::thread::scope(|scope| {
+        let parser = std::thread::Builder::new().stack_size(PARSER_STACK_BYTES);
+        let thread =
+            parser.spawn_scoped(scope, || parse_here(text)).map_err(|why| why.to_string())?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Optional syntax (`a.?b`) is on, as on the server.
+fn parse_here(text: &str) -> Result<Expression, String> {
     let parser = Parser::new().enable_optional_syntax(true);
     // The parser leaves out the space that cel-go puts before the lines of the source.
     parser.parse(text).map_err(|why| why.to_string().replace("\n| ", "\n | "))
