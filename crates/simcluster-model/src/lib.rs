@@ -18,4 +18,5 @@ pub mod patch;
 pub mod random;
 pub mod resource;
 pub mod schema;
+mod stack;
 pub mod time;

@@ -9,6 +9,7 @@ use super::body::LIMIT_BYTES;
 use super::nesting::DEPTH_MAX;
 use super::node::{self, Repeated};
 use crate::schema::path::Path;
+use crate::stack::on_large_stack;
 
 /// A YAML text and the texts of its duplicate keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,20 +35,13 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
 /// Nesting that is read on the caller's stack. The parser takes up to 28 KiB of it for each level.
 const SHALLOW: usize = 32;
 
-/// Enough for the parser at the greatest depth.
-const DEEP_STACK_BYTES: usize = 8 * 1024 * 1024;
-
 /// Reads a text on a stack of its own.
 fn parse_deep(text: &str) -> Result<Parsed, String> {
     let read = || match parse_within(text, DEPTH_MAX) {
         Err(error) if is_too_deep(&error) => Err(too_deep(&error)),
         outcome => outcome.map_err(|error| fault(&error)),
     };
-    std::thread::scope(|scope| {
-        let reader = std::thread::Builder::new().stack_size(DEEP_STACK_BYTES);
-        let thread = reader.spawn_scoped(scope, read).map_err(|why| format!("yaml: {why}"))?;
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    on_large_stack(read).unwrap_or_else(|why| Err(format!("yaml: {why}")))
 }
 
 fn parse_within(text: &str, depth: usize) -> Result<Parsed, serde_saphyr::Error> {

@@ -26,7 +26,7 @@ const CPU_MAX: Duration = Duration::from_secs(8);
 
 /// Texts of failures with a code from 500 on: what is not supported (501), and what a real server, too,
 /// answers in this way.
-const FAILURES: [&str; 7] = [
+const FAILURES: [&str; 8] = [
     "simcluster does not support ",
     "strconv.ParseUint: parsing ",
     "resourceVersion should not be set on objects to be created",
@@ -34,6 +34,7 @@ const FAILURES: [&str; 7] = [
     "Timeout: Too large resource version",
     "requested groups or a UID without impersonating a user",
     "content is not a list",
+    "failed to create manager for existing fields: failed to convert live object ",
 ];
 
 /// Where something panicked, in whatever task.

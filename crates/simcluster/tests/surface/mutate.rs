@@ -44,6 +44,12 @@ pub(crate) const TEXTS: [&str; 44] = [
     "../..", "kubectl.kubernetes.io/last-applied-configuration", "\"",
 ];
 
+/// Numbers at their ends.
+pub(crate) const NUMBERS: [&str; 8] = [
+    "0", "1", "-1", "9223372036854775807", "-9223372036854775808", "9223372036854775808", "4294967296",
+    "0x10",
+];
+
 /// Names of fields that change how a value is read.
 const KEYS: [&str; 20] = [
     "$patch", "$retainKeys", "$setElementOrder/containers", "$deleteFromPrimitiveList/finalizers",

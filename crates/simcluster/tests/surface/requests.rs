@@ -6,7 +6,7 @@ use serde_json::Value;
 use simcluster_model::codec::yaml;
 
 use crate::corpus::Recorded;
-use crate::mutate::{self, Dice, TEXTS};
+use crate::mutate::{self, Dice, NUMBERS, TEXTS};
 
 const METHODS: [&str; 9] =
     ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "CONNECT", "BREW"];
@@ -45,6 +45,12 @@ const PARAMETERS: [&str; 27] = [
     "dryRun", "fieldManager", "fieldValidation", "force", "gracePeriodSeconds", "orphanDependents",
     "propagationPolicy", "pretty", "includeObject", "tailLines", "sinceSeconds", "container",
     "follow", "limitBytes", "sinceTime", "ignoreStoreReadErrorWithClusterBreakingPotential",
+];
+
+/// Parameters that are numbers.
+const NUMBERED: [&str; 7] = [
+    "limit", "resourceVersion", "timeoutSeconds", "gracePeriodSeconds", "tailLines", "sinceSeconds",
+    "limitBytes",
 ];
 
 const SEGMENTS: [&str; 34] = [
@@ -90,8 +96,10 @@ fn address(dice: &mut Dice, target: &str) -> String {
     }
     let mut query = query.to_owned();
     while dice.percent(25) {
-        let text = percent_encoded(dice.pick(&TEXTS));
-        query = format!("{query}&{}={text}", dice.pick(&PARAMETERS));
+        let numbered = dice.percent(40);
+        let name = dice.pick(if numbered { &NUMBERED[..] } else { &PARAMETERS[..] });
+        let text = dice.pick(if numbered { &NUMBERS[..] } else { &TEXTS[..] });
+        query = format!("{query}&{name}={}", percent_encoded(text));
     }
     if query.is_empty() { path } else { format!("{path}?{}", query.trim_start_matches('&')) }
 }
