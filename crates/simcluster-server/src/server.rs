@@ -9,9 +9,9 @@ use crate::lifecycle;
 use crate::store::Store;
 use crate::trace::Trace;
 use simcluster_clock::Clock;
-use simcluster_model::builtin;
 use simcluster_model::object;
 use simcluster_model::random::Random;
+use simcluster_model::registry;
 use simcluster_model::resource::{Resource, Surroundings};
 use simcluster_model::time;
 
@@ -38,7 +38,7 @@ impl ApiServer {
     #[must_use]
     pub fn new(clock: Clock, seed: u64) -> Self {
         let mut store = Store::default();
-        for resource in builtin::resources() {
+        for resource in registry::built_in() {
             store.register(&resource.storage_key);
         }
         Self {
@@ -67,7 +67,7 @@ impl ApiServer {
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        builtin::resources().iter().chain(custom.values()).cloned().collect()
+        registry::built_in().iter().chain(custom.values()).cloned().collect()
     }
 
     /// The resource that a path names.
@@ -78,7 +78,7 @@ impl ApiServer {
         if let Some(resource) = custom.get(&id) {
             return Some(resource.clone());
         }
-        builtin::resources()
+        registry::built_in()
             .iter()
             .find(|r| r.group == group && r.version == version && r.plural == plural)
             .cloned()
