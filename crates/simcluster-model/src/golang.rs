@@ -2,7 +2,14 @@
 
 use std::fmt::Write as _;
 
+use jiff::SignedDuration;
 use serde_json::{Map, Number, Value};
+
+/// `time.Duration(n) * time.Second`: nanoseconds in 64 bits, where what does not fit wraps around.
+#[must_use]
+pub fn seconds(count: i64) -> SignedDuration {
+    SignedDuration::from_nanos(count.wrapping_mul(1_000_000_000))
+}
 
 /// `%q` of a string.
 #[must_use]

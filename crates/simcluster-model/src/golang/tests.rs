@@ -22,6 +22,13 @@ fn numbers_as_go_prints_them() {
 }
 
 #[test]
+fn seconds_wrap_around() {
+    assert_eq!(seconds(2), SignedDuration::from_secs(2));
+    assert_eq!(seconds(i64::MAX), SignedDuration::from_secs(-1));
+    assert_eq!(seconds(i64::MIN), SignedDuration::ZERO);
+}
+
+#[test]
 fn values_as_go_prints_them() {
     let value = json!({ "b": [1, "x", null], "a": { "k": true } });
     assert_eq!(plain(&value), "map[a:map[k:true] b:[1 x <nil>]]");

@@ -8,4 +8,5 @@ mod garbage;
 mod namespaces;
 mod pods;
 mod services;
+mod watches;
 mod workloads;
