@@ -109,7 +109,7 @@ pub(super) fn one(
             written
         };
         let left = written.as_ref().filter(|_| !gone);
-        server.after_write(resource, Some(&stored), left);
+        server.after_write(call, Some(&stored), left);
         return Ok(Done { object: written.unwrap_or(stored), gone });
     }
 }

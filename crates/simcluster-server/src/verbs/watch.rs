@@ -7,11 +7,12 @@ use std::time::Duration;
 use futures::stream::{self, BoxStream, StreamExt};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 use tokio::time::Instant;
 
 use super::options::ListOptions;
-use super::read::{Selection, parse_version, wait_for};
+use super::read::{Selection, at_least, parse_version, wait_for};
 use super::write::read;
 use super::{Call, Outcome, WatchEvent};
 use crate::server::ApiServer;
@@ -55,7 +56,7 @@ struct Watcher {
     cursor: u64,
     /// The version asked for, until it has been dealt with.
     asked: Option<u64>,
-    changed: watch::Receiver<u64>,
+    changed: Arc<Notify>,
     pending: VecDeque<WatchEvent>,
     deadline: Instant,
     next_bookmark: Instant,
@@ -81,7 +82,7 @@ impl Watcher {
     ) -> Self {
         let asked = options.timeout_seconds.map_or(SignedDuration::ZERO, go_seconds);
         let timeout = if asked.is_zero() {
-            Duration::from_secs(server.between(TIMEOUT_MIN_SECONDS, 2 * TIMEOUT_MIN_SECONDS))
+            random_timeout(&server, &call)
         } else {
             // A time that is over before it began ends the watch at once.
             Duration::try_from(asked).unwrap_or_default()
@@ -127,7 +128,8 @@ impl Watcher {
                 self.begin(version).await;
                 continue;
             }
-            self.changed.borrow_and_update();
+            // From here on no change goes unheard.
+            let changed = self.changed.clone().notified_owned();
             if self.take_changes() {
                 continue;
             }
@@ -135,7 +137,7 @@ impl Watcher {
                 self.end_soon().await;
                 continue;
             }
-            match self.wait().await {
+            match self.wait(changed).await {
                 Wake::Change => {}
                 // A bookmark vouches for what was sent: what came meanwhile goes first.
                 Wake::Bookmark if self.take_changes() => {}
@@ -160,7 +162,8 @@ impl Watcher {
         }
         let objects = {
             let store = self.server.store();
-            self.cursor = store.revision();
+            let enough = at_least(&self.options.resource_version, version);
+            self.cursor = self.call.view.revision(store.revision(), enough);
             store.list_at(&self.call.resource.storage_key, &self.call.namespace, self.cursor)
         };
         for (_, stored) in objects.unwrap_or_default() {
@@ -261,14 +264,11 @@ impl Watcher {
         WatchEvent { kind: "BOOKMARK", object }
     }
 
-    async fn wait(&mut self) -> Wake {
+    async fn wait(&self, changed: OwnedNotified) -> Wake {
         let bookmarks = self.options.bookmarks && self.next_bookmark < self.deadline;
         tokio::select! {
             biased;
-            changed = self.changed.changed() => {
-                // The store lives as long as the server that this watch holds.
-                if changed.is_ok() { Wake::Change } else { Wake::Deadline }
-            }
+            () = changed => Wake::Change,
             () = tokio::time::sleep_until(self.next_bookmark), if bookmarks => Wake::Bookmark,
             () = tokio::time::sleep_until(self.deadline) => Wake::Deadline,
         }
@@ -289,6 +289,14 @@ impl Watcher {
         while self.take_changes() && !self.finished {}
         self.finished = true;
     }
+}
+
+/// How long a watch lives that does not say it.
+fn random_timeout(server: &ApiServer, call: &Call) -> Duration {
+    let resource = &call.resource;
+    let watch = format!("{}/{}/{}", call.user.name, resource.storage_key, call.namespace);
+    let more = server.chance("watch", &watch).next_u64() % (TIMEOUT_MIN_SECONDS + 1);
+    Duration::from_secs(TIMEOUT_MIN_SECONDS + more)
 }
 
 fn last_bookmark(deadline: Instant) -> Option<Instant> {

@@ -57,7 +57,7 @@ where
 pub(crate) async fn create_raw(cluster: &SimCluster, path: &str, object: &Value) {
     let request = http::Request::post(path).header("content-type", "application/json");
     let request = request.body(object.to_string().into()).unwrap();
-    let answer = cluster.handle(&User::admin(), request).await;
+    let answer = cluster.handle(&User::admin(), request).await.unwrap();
     assert_eq!(answer.status(), 201, "{path}");
 }
 
