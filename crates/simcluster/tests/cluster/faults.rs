@@ -323,6 +323,7 @@ async fn a_served_cluster_has_the_same_faults() {
     create(&api, "b").await.unwrap();
     let on_b = On::any().resource("configmaps").name("b");
     cluster.faults().add(Rule::event(on_b, Effect::CutShort));
-    assert_eq!(seen(&api).await, ("a broken".to_owned(), true));
+    // kube takes a connection that is closed in the middle of a line for the end of the watch.
+    assert_eq!(seen(&api).await, ("a".to_owned(), true));
     served.shutdown().await;
 }
