@@ -1,6 +1,7 @@
 //! A whole cluster in a value: the API server, its controllers and the clients to use it.
 
 use std::collections::{BTreeMap, BTreeSet};
+#[cfg(feature = "serve")]
 use std::io;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::client;
+#[cfg(feature = "serve")]
 use crate::serve::{self, Served};
 pub use crate::settle::{NotSettled, Settle};
 use simcluster_clock::Clock;
@@ -197,6 +199,7 @@ impl SimCluster {
 
     /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
     /// [`serve::serve`] takes tokens of other users, too.
+    #[cfg(feature = "serve")]
     pub async fn serve(&self, listen: &str) -> io::Result<Served> {
         serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
     }

@@ -5,6 +5,7 @@ pub mod cluster;
 pub mod env;
 pub mod faults;
 mod retry;
+#[cfg(feature = "serve")]
 pub mod serve;
 mod settle;
 
