@@ -16,6 +16,7 @@ pub mod names;
 pub mod object;
 pub mod patch;
 pub mod random;
+pub mod registry;
 pub mod resource;
 pub mod schema;
 mod stack;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::{Call, meta};
-use crate::server::ApiServer;
+use crate::server::{ApiServer, subject};
 use crate::store;
 use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
@@ -49,11 +49,13 @@ impl Write<'_> {
     pub(super) fn create(&self, mut object: Value) -> Result<Value, ApiError> {
         let prefix = object::meta_str(&object, "generateName").to_owned();
         let generated = object::name(&object).is_empty() && !prefix.is_empty();
+        let mut chance =
+            generated.then(|| self.server.chance("name", &subject(self.resource(), &object)));
         let mut tries = 0;
         loop {
-            if generated {
+            if let Some(chance) = &mut chance {
                 let base: String = prefix.chars().take(58).collect();
-                let name = format!("{base}{}", self.server.name_suffix());
+                let name = format!("{base}{}", chance.name_suffix());
                 object::metadata_mut(&mut object).insert("name".to_owned(), json!(name));
             }
             tries += 1;
@@ -78,7 +80,7 @@ impl Write<'_> {
         }
         // Held until the object is stored.
         let mut reservation = self.server.services().reservation(self.options.dry_run);
-        self.server.with_surroundings(&mut reservation, |around| {
+        self.server.with_surroundings(&subject(resource, &object), &mut reservation, |around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
         meta::tidy(&mut object);
@@ -110,7 +112,7 @@ impl Write<'_> {
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
-        self.server.after_write(resource, None, Some(&stored));
+        self.server.after_write(self.call, None, Some(&stored));
         Ok(read(resource, &stored))
     }
 
@@ -152,7 +154,7 @@ impl Write<'_> {
     fn admit_create(&self, mut object: Value) -> Result<Value, ApiError> {
         crate::admission::create(self.server, self.call, &object)?;
         meta::wipe(&mut object);
-        self.server.fill_system_fields(&mut object);
+        self.server.fill_system_fields(self.resource(), &mut object);
         Ok(object)
     }
 
@@ -172,7 +174,7 @@ impl Write<'_> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(reservation, |around| {
+            self.server.with_surroundings(&subject(resource, &object), reservation, |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }
@@ -220,7 +222,7 @@ impl Write<'_> {
                     }
                     store.remove(&resource.storage_key, key);
                 }
-                self.server.after_write(resource, Some(stored), None);
+                self.server.after_write(self.call, Some(stored), None);
             }
             return Some(object);
         }
@@ -239,7 +241,7 @@ impl Write<'_> {
             }
             store.put(&resource.storage_key, key, new)
         };
-        self.server.after_write(resource, Some(stored), Some(&written));
+        self.server.after_write(self.call, Some(stored), Some(&written));
         Some(read(resource, &written))
     }
 

@@ -25,6 +25,7 @@ use super::Limits;
 use super::request_log::{Line, RequestLog};
 use simcluster_model::codec::body::LIMIT_BYTES;
 use simcluster_server::auth::{Tokens, User};
+use simcluster_server::gate::ConnectionReset;
 use simcluster_server::http::{Body, handle, may, unauthorized};
 use simcluster_server::server::ApiServer;
 
@@ -110,7 +111,7 @@ async fn connection(
     let until = stopped.clone();
     let service = service_fn(move |request| {
         let (site, until) = (site.clone(), until.clone());
-        async move { Ok::<_, std::convert::Infallible>(answer(&site, request, until).await) }
+        async move { answer(&site, request, until).await }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -141,17 +142,18 @@ fn protocol(stream: &TlsStream<TcpStream>, limits: &Limits) -> auto::Builder<Tok
     builder
 }
 
-/// Answers a request and writes it to the log.
+/// Answers a request and writes it to the log; a watch ends when the server stops. An error closes the
+/// connection (of HTTP/2: resets the stream).
 async fn answer(
     site: &Site,
     request: Request<Incoming>,
     mut stopped: watch::Receiver<bool>,
-) -> Response<Body> {
+) -> Result<Response<Body>, ConnectionReset> {
     let begun = Instant::now();
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(site.tokens.clone());
     let user = authenticate(&site.tokens, &parts);
-    let answer = admit(site, user.as_ref(), &parts, body).await;
+    let answer = admit(site, user.as_ref(), &parts, body).await?;
     if let Some(log) = &site.request_log {
         log.add(&Line {
             time: site.server.clock().now(),
@@ -161,13 +163,13 @@ async fn answer(
             code: answer.status().as_u16(),
         });
     }
-    answer.map(|body| match body {
+    Ok(answer.map(|body| match body {
         Body::Full(content) => Body::Full(content),
         Body::Stream(lines) => {
             let end = async move { stop_of(&mut stopped).await };
             Body::Stream(lines.take_until(Box::pin(end)).boxed())
         }
-    })
+    }))
 }
 
 /// Answers a request. Bodies are read for those only who may do what they ask for.
@@ -176,18 +178,18 @@ async fn admit(
     user: Option<&User>,
     parts: &Parts,
     body: Incoming,
-) -> Response<Body> {
+) -> Result<Response<Body>, ConnectionReset> {
     let request = |content| Request::from_parts(parts.clone(), content);
     let Some(user) = user else {
-        return unauthorized(&site.server, &request(Bytes::new()));
+        return Ok(unauthorized(&site.server, &request(Bytes::new())));
     };
     if !may(&site.server, user, parts) {
         return handle(&site.server, user, request(Bytes::new())).await;
     }
     match timeout(site.limits.body, read(body)).await {
         Ok(Some(content)) => handle(&site.server, user, request(content)).await,
-        Ok(None) => bare(parts, StatusCode::BAD_REQUEST),
-        Err(_) => bare(parts, StatusCode::REQUEST_TIMEOUT),
+        Ok(None) => Ok(bare(parts, StatusCode::BAD_REQUEST)),
+        Err(_) => Ok(bare(parts, StatusCode::REQUEST_TIMEOUT)),
     }
 }
 

@@ -100,7 +100,7 @@ async fn stream(seed: u64, faults: &mut String) {
 async fn answer(cluster: &SimCluster, request: Request<Bytes>) -> (StatusCode, String) {
     let admin = User::admin();
     let answering = AssertUnwindSafe(cluster.handle(&admin, request)).catch_unwind();
-    let Ok(answer) = answering.await else { return (StatusCode::OK, String::new()) };
+    let Ok(Ok(answer)) = answering.await else { return (StatusCode::OK, String::new()) };
     let status = answer.status();
     let mut frames = answer.into_body().into_data_stream().take(20);
     let mut body = Vec::new();

@@ -47,7 +47,7 @@ async fn send(
         .header("content-type", media_type)
         .body(body.into())
         .unwrap();
-    let answer = cluster.handle(&User::admin(), request).await;
+    let answer = cluster.handle(&User::admin(), request).await.unwrap();
     let status = answer.status();
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
@@ -215,7 +215,7 @@ async fn paths_and_selectors_that_are_nested_deeply_do_no_harm() {
             .header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
             .body(Bytes::new())
             .unwrap();
-        let answer = cluster.handle(&User::admin(), request).await;
+        let answer = cluster.handle(&User::admin(), request).await.unwrap();
         assert!(!answer.status().is_server_error());
     }
     for selector in ["(".repeat(9_000), "a+in+(".repeat(1_500), "!".repeat(9_000)] {

@@ -26,7 +26,7 @@ async fn send(cluster: &SimCluster, method: &str, path: &str, body: &Value) -> (
         .header("content-type", kind)
         .body(Bytes::from(body.to_string()))
         .unwrap();
-    let answer = cluster.handle(&User::admin(), request).await;
+    let answer = cluster.handle(&User::admin(), request).await.unwrap();
     let status = answer.status().as_u16();
     let bytes = answer.into_body().collect().await.unwrap().to_bytes();
     (status, serde_json::from_slice(&bytes).unwrap_or_default())
