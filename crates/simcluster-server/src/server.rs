@@ -233,8 +233,7 @@ impl ApiServer {
         f: impl FnOnce(&mut Surroundings<'_>) -> T,
     ) -> T {
         let mut chance = None;
-        let mut random =
-            || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
+        let mut random = || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
         let (now, stored) = (self.clock.now(), |key: &str| self.stored(key));
         f(&mut Surroundings { now, random: &mut random, stored: &stored, reservation })
     }

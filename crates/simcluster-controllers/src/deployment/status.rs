@@ -167,7 +167,8 @@ pub(crate) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
 /// Whether the new status is a step forward from the current one.
 fn has_progressed(current: &DeploymentStatus, new: &DeploymentStatus) -> bool {
     let updated = |status: &DeploymentStatus| status.updated_replicas.unwrap_or(0);
-    let old = |status: &DeploymentStatus| status.replicas.unwrap_or(0).saturating_sub(updated(status));
+    let old =
+        |status: &DeploymentStatus| status.replicas.unwrap_or(0).saturating_sub(updated(status));
     updated(new) > updated(current)
         || old(new) < old(current)
         || new.ready_replicas.unwrap_or(0) > current.ready_replicas.unwrap_or(0)

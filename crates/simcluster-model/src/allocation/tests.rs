@@ -8,7 +8,16 @@ fn networks_are_those_that_kube_apiserver_takes() {
     for (text, shown) in [("10.0.0.0/24", "10.0.0.0/24"), ("10.96.7.1/12", "10.96.0.0/12")] {
         assert_eq!(text.parse::<ServiceNetwork>().map(|it| it.to_string()), Ok(shown.to_owned()));
     }
-    for text in ["", "10.0.0.0", "10.0.0.0/29", "10.0.0.0/8", "10.0.0/24", "::/112", "10.0.0.0/99", "10.0.0.0/0"] {
+    for text in [
+        "",
+        "10.0.0.0",
+        "10.0.0.0/29",
+        "10.0.0.0/8",
+        "10.0.0/24",
+        "::/112",
+        "10.0.0.0/99",
+        "10.0.0.0/0",
+    ] {
         assert!(text.parse::<ServiceNetwork>().is_err(), "{text}");
     }
 }

@@ -121,7 +121,9 @@ pub async fn handle(
     recording.changed = exchange.changed.clone();
     let answer = match identified {
         Err(refused) => Ok(exchange.refuse(&refused)),
-        Ok(()) => within_limit(&exchange, pass(&exchange, &parts.extensions, &recording.request)).await,
+        Ok(()) => {
+            within_limit(&exchange, pass(&exchange, &parts.extensions, &recording.request)).await
+        }
     };
     let mut answer = answer?;
     if exchange.method == "HEAD" {

@@ -42,16 +42,19 @@ fn controllers_are_named_as_kube_controller_manager_names_them() {
     check_controllers("*", &Kind::all());
     check_controllers("*,-kubelet", &all_but(&[Kind::Kubelet]));
     check_controllers("-deployment,*,-scheduler", &all_but(&[Kind::Deployment, Kind::Scheduler]));
-    check_controllers("deployment,replicaset-controller", &BTreeSet::from([
-        Kind::Deployment,
-        Kind::ReplicaSet,
-    ]));
+    check_controllers(
+        "deployment,replicaset-controller",
+        &BTreeSet::from([Kind::Deployment, Kind::ReplicaSet]),
+    );
     check_controllers("*,-garbage-collector-controller", &all_but(&[Kind::Garbage]));
     check_controllers("*,-job-controller,-nodeipam", &Kind::all());
     check_controllers("-namespace", &BTreeSet::new());
     check_controllers("", &BTreeSet::new());
     let unknown = config(&["--controllers=*,-kublet"]).unwrap_err();
-    assert!(unknown.starts_with("--controllers: \"kublet\" is not in the list of known"), "{unknown}");
+    assert!(
+        unknown.starts_with("--controllers: \"kublet\" is not in the list of known"),
+        "{unknown}"
+    );
     assert!(unknown.contains("deployment-controller"), "{unknown}");
     let unknown = config(&["--controllers=job"]).unwrap_err();
     assert!(unknown.contains("\"job\" is not in the list"), "{unknown}");

@@ -80,7 +80,8 @@ async fn stream(seed: u64, faults: &mut String) {
         let before = cpu_time();
         let (status, text) = answer(&cluster, request).await;
         let took = cpu_time().saturating_sub(before);
-        let mut fault = |what: &str| writeln!(faults, "SEED={seed} {index}: {shown}\n  {what}").unwrap();
+        let mut fault =
+            |what: &str| writeln!(faults, "SEED={seed} {index}: {shown}\n  {what}").unwrap();
         for panic in PANICS.lock().unwrap().drain(..) {
             fault(&panic);
         }
@@ -104,7 +105,9 @@ async fn answer(cluster: &SimCluster, request: Request<Bytes>) -> (StatusCode, S
     let status = answer.status();
     let mut frames = answer.into_body().into_data_stream().take(20);
     let mut body = Vec::new();
-    while let Ok(Some(Ok(frame))) = tokio::time::timeout(Duration::from_millis(10), frames.next()).await {
+    while let Ok(Some(Ok(frame))) =
+        tokio::time::timeout(Duration::from_millis(10), frames.next()).await
+    {
         body.extend_from_slice(&frame);
     }
     (status, String::from_utf8_lossy(&body).into_owned())

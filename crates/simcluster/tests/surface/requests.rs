@@ -40,24 +40,81 @@ const ACCEPTS: [&str; 12] = [
 ];
 
 const PARAMETERS: [&str; 27] = [
-    "watch", "limit", "continue", "resourceVersion", "resourceVersionMatch", "labelSelector",
-    "fieldSelector", "timeoutSeconds", "timeout", "sendInitialEvents", "allowWatchBookmarks",
-    "dryRun", "fieldManager", "fieldValidation", "force", "gracePeriodSeconds", "orphanDependents",
-    "propagationPolicy", "pretty", "includeObject", "tailLines", "sinceSeconds", "container",
-    "follow", "limitBytes", "sinceTime", "ignoreStoreReadErrorWithClusterBreakingPotential",
+    "watch",
+    "limit",
+    "continue",
+    "resourceVersion",
+    "resourceVersionMatch",
+    "labelSelector",
+    "fieldSelector",
+    "timeoutSeconds",
+    "timeout",
+    "sendInitialEvents",
+    "allowWatchBookmarks",
+    "dryRun",
+    "fieldManager",
+    "fieldValidation",
+    "force",
+    "gracePeriodSeconds",
+    "orphanDependents",
+    "propagationPolicy",
+    "pretty",
+    "includeObject",
+    "tailLines",
+    "sinceSeconds",
+    "container",
+    "follow",
+    "limitBytes",
+    "sinceTime",
+    "ignoreStoreReadErrorWithClusterBreakingPotential",
 ];
 
 /// Parameters that are numbers.
 const NUMBERED: [&str; 7] = [
-    "limit", "resourceVersion", "timeoutSeconds", "gracePeriodSeconds", "tailLines", "sinceSeconds",
+    "limit",
+    "resourceVersion",
+    "timeoutSeconds",
+    "gracePeriodSeconds",
+    "tailLines",
+    "sinceSeconds",
     "limitBytes",
 ];
 
 const SEGMENTS: [&str; 34] = [
-    "api", "apis", "v1", "v2", "apps", "example.com", "batch", "namespaces", "default",
-    "kube-system", "pods", "services", "deployments", "widgets", "customresourcedefinitions",
-    "configmaps", "nodes", "events", "status", "scale", "log", "binding", "eviction", "finalize",
-    "token", "exec", "watch", "proxy", "x", "a", "..", "%2F", "%00", "%F0%9F%98%80",
+    "api",
+    "apis",
+    "v1",
+    "v2",
+    "apps",
+    "example.com",
+    "batch",
+    "namespaces",
+    "default",
+    "kube-system",
+    "pods",
+    "services",
+    "deployments",
+    "widgets",
+    "customresourcedefinitions",
+    "configmaps",
+    "nodes",
+    "events",
+    "status",
+    "scale",
+    "log",
+    "binding",
+    "eviction",
+    "finalize",
+    "token",
+    "exec",
+    "watch",
+    "proxy",
+    "x",
+    "a",
+    "..",
+    "%2F",
+    "%00",
+    "%F0%9F%98%80",
 ];
 
 /// The next request of a stream; `None` where the harm left nothing that HTTP can carry.
@@ -122,8 +179,15 @@ fn headers(dice: &mut Dice, request: &mut Request<Bytes>) {
         headers.insert("content-type", HeaderValue::from_static(dice.pick(&CONTENT_TYPES)));
     }
     if dice.percent(4) {
-        let names = ["impersonate-user", "impersonate-group", "impersonate-uid", "user-agent",
-            "audit-id", "impersonate-extra-a%ZZ", "accept-encoding"];
+        let names = [
+            "impersonate-user",
+            "impersonate-group",
+            "impersonate-uid",
+            "user-agent",
+            "audit-id",
+            "impersonate-extra-a%ZZ",
+            "accept-encoding",
+        ];
         let junk: Vec<u8> = (0..dice.below(40)).map(|_| dice.byte() | 0x20).collect();
         if let Ok(value) = HeaderValue::from_bytes(&junk) {
             headers.insert(HeaderName::from_static(dice.pick(&names[..5]).trim()), value);

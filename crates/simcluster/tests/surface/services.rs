@@ -74,8 +74,13 @@ async fn a_full_network_says_so() {
          allocate IP 10.0.0.15: the provided network does not match the current range",
     );
     check_message(
-        send(&cluster, "POST", "?dryRun=All", &service("late", &json!({ "clusterIP": "10.0.1.9" })))
-            .await,
+        send(
+            &cluster,
+            "POST",
+            "?dryRun=All",
+            &service("late", &json!({ "clusterIP": "10.0.1.9" })),
+        )
+        .await,
         422,
         "Service \"late\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.1.9\"]: failed to \
          allocate IP 10.0.1.9: the provided IP (10.0.1.9) is not in the valid range. The range of \
@@ -89,7 +94,8 @@ async fn a_full_network_says_so() {
 async fn a_dry_run_takes_nothing() {
     let cluster = cluster();
     fill(&cluster, 1).await;
-    let wanted = service("dry", &json!({ "type": "LoadBalancer", "externalTrafficPolicy": "Local" }));
+    let wanted =
+        service("dry", &json!({ "type": "LoadBalancer", "externalTrafficPolicy": "Local" }));
     for _ in 0..3 {
         let (status, made) = send(&cluster, "POST", "?dryRun=All", &wanted).await;
         assert_eq!(status, 201, "{made}");

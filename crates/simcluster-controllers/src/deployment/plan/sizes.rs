@@ -154,7 +154,8 @@ impl Pass {
     fn shrink_unhealthy(&mut self, old: &[usize], most: i32) -> bool {
         let mut left = most;
         for place in old {
-            let unavailable = self.sets.get(*place).map_or(0, |set| size(set).saturating_sub(available(set)));
+            let unavailable =
+                self.sets.get(*place).map_or(0, |set| size(set).saturating_sub(available(set)));
             let step = unavailable.min(left);
             if step > 0 {
                 let to = self.size_at(*place) - step;

@@ -62,7 +62,10 @@ fn json_that_is_nested_too_deeply_is_refused() {
     check_fault(&nested(128), "invalid character '[' exceeded max depth");
     check_fault(&"[".repeat(3_000_000), "invalid character '[' exceeded max depth");
     check_fault(&r#"{"a":"#.repeat(600_000), "invalid character '{' exceeded max depth");
-    check_fault(&nested(127).replace("[]", "[x]"), "invalid character 'x' looking for beginning of value");
+    check_fault(
+        &nested(127).replace("[]", "[x]"),
+        "invalid character 'x' looking for beginning of value",
+    );
 }
 
 #[test]

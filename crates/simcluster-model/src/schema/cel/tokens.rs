@@ -77,8 +77,8 @@ pub(super) fn nesting(source: &str) -> usize {
                 let chain = open.last_mut().map(|count| std::mem::replace(count, 1));
                 total = total + 1 - chain.unwrap_or(1);
             }
-            "." | "?" | "!" | "-" | "+" | "*" | "/" | "%" | "<" | ">" | "==" | "!=" | "<=" | ">="
-            | "in" => {
+            "." | "?" | "!" | "-" | "+" | "*" | "/" | "%" | "<" | ">" | "==" | "!=" | "<="
+            | ">=" | "in" => {
                 if let Some(count) = open.last_mut() {
                     *count += 1;
                 }
