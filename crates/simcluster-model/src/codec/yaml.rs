@@ -72,11 +72,10 @@ fn options(depth: usize) -> serde_saphyr::Options {
 
 fn is_too_deep(error: &serde_saphyr::Error) -> bool {
     use serde_saphyr::Error;
-    match error {
-        Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => is_too_deep(error),
-        Error::Budget { breach, .. } => matches!(breach, BudgetBreach::Depth { .. }),
-        _ => false,
+    if let Error::WithSnippet { error, .. } | Error::AliasError { error, .. } = error {
+        return is_too_deep(error);
     }
+    matches!(error, Error::Budget { breach: BudgetBreach::Depth { .. }, .. })
 }
 
 fn too_deep(error: &serde_saphyr::Error) -> String {

@@ -29,8 +29,12 @@ impl Store {
             store.changed.notify_waiters();
             if kind == SERVICES {
                 let after: Vec<_> = store.objects.values().cloned().collect();
-                before.values().for_each(|one| self.services.follow(Some(one), None));
-                after.iter().for_each(|one| self.services.follow(None, Some(one)));
+                for service in before.values() {
+                    self.services.follow(Some(service), None);
+                }
+                for service in &after {
+                    self.services.follow(None, Some(service));
+                }
             }
         }
         Ok(())

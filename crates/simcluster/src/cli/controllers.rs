@@ -117,18 +117,18 @@ fn known() -> String {
 pub(super) fn parse(list: &[String]) -> Result<BTreeSet<Kind>, UnknownController> {
     let names: Vec<&str> = list.iter().map(|name| name.trim()).collect();
     let mut on = BTreeSet::new();
-    let mut named = BTreeSet::new();
+    let mut decided = BTreeSet::new();
     for name in names.iter().filter(|name| !matches!(**name, "" | "*" | "-*")) {
         let (bare, wanted) = name.strip_prefix('-').map_or((*name, true), |bare| (bare, false));
         match SIMULATED.iter().find(|(known, _)| *known == bare) {
-            Some((_, kind)) if named.insert(*kind) && wanted => drop(on.insert(*kind)),
+            Some((_, kind)) if decided.insert(*kind) && wanted => drop(on.insert(*kind)),
             Some(_) => {}
             None if !wanted && OTHERS.contains(&bare) => {}
             None => return Err(UnknownController { name: bare.to_owned() }),
         }
     }
     if names.contains(&"*") {
-        on.extend(Kind::all().difference(&named));
+        on.extend(Kind::all().difference(&decided));
     }
     Ok(on)
 }

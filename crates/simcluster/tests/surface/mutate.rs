@@ -169,7 +169,12 @@ pub(crate) fn value(dice: &mut Dice, target: &mut Value) {
                 _ => value(dice, &mut list[index]),
             }
         }
-        _ => *target = strange(dice),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => *target = strange(dice),
     }
 }
 

@@ -135,12 +135,12 @@ async fn no_write_to_a_definition_is_lost() {
                 // Other names make the server write the status, too.
                 let names = json!({ "shortNames": [format!("b{client}x{round}")] });
                 let label = json!({ format!("l{client}-{round}"): "x" });
-                let patch = if client % 2 == 0 {
+                let change = if client % 2 == 0 {
                     json!({ "metadata": { "labels": label }, "spec": { "names": names } })
                 } else {
                     json!({ "metadata": { "labels": label } })
                 };
-                let (status, answer) = send(&cluster, "PATCH", &path, &patch).await;
+                let (status, answer) = send(&cluster, "PATCH", &path, &change).await;
                 assert_eq!(status, 200, "{answer}");
             }
         }

@@ -48,7 +48,7 @@ async fn fill(cluster: &SimCluster, left: usize) {
 }
 
 #[track_caller]
-fn check_message(answer: (u16, Value), code: u16, message: &str) {
+fn check_message(answer: &(u16, Value), code: u16, message: &str) {
     assert_eq!((answer.0, answer.1["message"].as_str().unwrap()), (code, message));
 }
 
@@ -57,24 +57,24 @@ async fn a_full_network_says_so() {
     let cluster = cluster();
     fill(&cluster, 0).await;
     check_message(
-        send(&cluster, "POST", "", &service("late", &json!({}))).await,
+        &send(&cluster, "POST", "", &service("late", &json!({}))).await,
         500,
         "Internal error occurred: failed to allocate a serviceIP for Service \"late\": range is full",
     );
     check_message(
-        send(&cluster, "POST", "", &service("late", &json!({ "clusterIP": "10.0.0.9" }))).await,
+        &send(&cluster, "POST", "", &service("late", &json!({ "clusterIP": "10.0.0.9" }))).await,
         422,
         "Service \"late\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.9\"]: failed to \
          allocate IP 10.0.0.9: provided IP is already allocated",
     );
     check_message(
-        send(&cluster, "POST", "", &service("late", &json!({ "clusterIP": "10.0.0.15" }))).await,
+        &send(&cluster, "POST", "", &service("late", &json!({ "clusterIP": "10.0.0.15" }))).await,
         422,
         "Service \"late\" is invalid: spec.clusterIPs: Invalid value: [\"10.0.0.15\"]: failed to \
          allocate IP 10.0.0.15: the provided network does not match the current range",
     );
     check_message(
-        send(
+        &send(
             &cluster,
             "POST",
             "?dryRun=All",
@@ -131,7 +131,7 @@ async fn external_names_need_no_address() {
     assert_eq!(status, 201, "{made}");
     let back = json!({ "spec": { "type": "ClusterIP", "externalName": null } });
     check_message(
-        send(&cluster, "PATCH", "/s1", &back).await,
+        &send(&cluster, "PATCH", "/s1", &back).await,
         500,
         "Internal error occurred: failed to allocate a serviceIP for Service \"s1\": range is full",
     );
@@ -147,7 +147,7 @@ async fn node_ports_are_kept_changed_and_given_back() {
     let spec = |number| json!({ "type": "NodePort", "ports": port(number) });
     assert_eq!(send(&cluster, "POST", "", &service("a", &spec(30100))).await.0, 201);
     check_message(
-        send(&cluster, "POST", "", &service("b", &spec(30100))).await,
+        &send(&cluster, "POST", "", &service("b", &spec(30100))).await,
         422,
         "Service \"b\" is invalid: spec.ports[0].nodePort: Invalid value: 30100: provided port is \
          already allocated",
