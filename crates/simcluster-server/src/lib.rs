@@ -1,7 +1,7 @@
 //! A Kubernetes API server in memory, without transport: `http::handle` answers requests as the real
 //! one does.
 
-mod admission;
+pub mod admission;
 pub mod auth;
 pub mod http;
 mod lifecycle;
@@ -9,3 +9,4 @@ pub mod server;
 pub mod store;
 pub mod trace;
 pub mod verbs;
+pub mod webhook;

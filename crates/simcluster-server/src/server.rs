@@ -1,13 +1,16 @@
 //! The API server: a store, the resources it serves, a clock and a source of chance.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
+use crate::admission::{Chain, Plugin, count_quotas};
 use crate::lifecycle;
 use crate::store::Store;
 use crate::trace::Trace;
+use crate::webhook::WebhookCaller;
 use simcluster_clock::Clock;
 use simcluster_model::builtin;
 use simcluster_model::object;
@@ -23,6 +26,9 @@ pub struct ApiServer {
     clock: Clock,
     random: Mutex<Random>,
     trace: Trace,
+    admission: RwLock<Arc<Chain>>,
+    webhook_caller: RwLock<Option<Arc<dyn WebhookCaller>>>,
+    counts_quotas: AtomicBool,
     /// The form in which each CRD (group, plural) was last brought into force, and whether it is served.
     forms: Mutex<BTreeMap<(String, String), Form>>,
 }
@@ -47,6 +53,9 @@ impl ApiServer {
             clock,
             random: Mutex::new(Random::stream(seed, "apiserver")),
             trace: Trace::default(),
+            admission: RwLock::new(Arc::new(Chain::standard())),
+            webhook_caller: RwLock::default(),
+            counts_quotas: AtomicBool::new(false),
             forms: Mutex::default(),
         }
     }
@@ -55,6 +64,47 @@ impl ApiServer {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Adds a plugin to admission: it is asked after the built-in ones, before webhooks.
+    pub fn add_admission_plugin(&self, plugin: Arc<dyn Plugin>) {
+        self.change_admission(|chain| chain.add(plugin));
+    }
+
+    /// Takes a plugin out of admission; whether there was one of that name.
+    pub fn disable_admission_plugin(&self, name: &str) -> bool {
+        self.change_admission(|chain| chain.remove(name))
+    }
+
+    fn change_admission<T>(&self, change: impl FnOnce(&mut Chain) -> T) -> T {
+        let mut chain = self.admission.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut chain))
+    }
+
+    /// The admission chain.
+    pub(crate) fn admission(&self) -> Arc<Chain> {
+        Arc::clone(&self.admission.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Says how webhooks are called; without it every call fails.
+    pub fn set_webhook_caller(&self, caller: Arc<dyn WebhookCaller>) {
+        *self.webhook_caller.write().unwrap_or_else(PoisonError::into_inner) = Some(caller);
+    }
+
+    /// How webhooks are called.
+    pub(crate) fn webhook_caller(&self) -> Option<Arc<dyn WebhookCaller>> {
+        self.webhook_caller.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the server counts what quotas limit, which in a real cluster is the work of a controller:
+    /// without it the status of quotas stays empty, and what they limit is refused.
+    pub fn count_quotas(&self, count: bool) {
+        self.counts_quotas.store(count, Ordering::Relaxed);
+    }
+
+    /// A fresh UID.
+    pub(crate) fn new_uid(&self) -> String {
+        self.random().uuid()
     }
 
     /// The record of all requests.
@@ -135,6 +185,9 @@ impl ApiServer {
         after: Option<&Arc<Value>>,
     ) {
         lifecycle::after_write(self, resource, before, after);
+        if self.counts_quotas.load(Ordering::Relaxed) {
+            count_quotas(self, resource, before, after);
+        }
     }
 
     /// Gives a new object its UID and time.

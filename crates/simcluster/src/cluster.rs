@@ -12,9 +12,11 @@ use serde_json::{Value, json};
 
 use crate::client;
 use crate::serve::{self, Served};
+use crate::webhooks::Webhooks;
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
 use simcluster_model::error::ApiError;
+use simcluster_server::admission::Plugin;
 use simcluster_server::auth::{self, User};
 use simcluster_server::http;
 use simcluster_server::server::ApiServer;
@@ -44,6 +46,7 @@ pub struct Builder {
     kinds: BTreeSet<controllers::Kind>,
     nodes: u8,
     clock: Option<Clock>,
+    plugins: Vec<Arc<dyn Plugin>>,
 }
 
 impl Builder {
@@ -76,6 +79,14 @@ impl Builder {
         self
     }
 
+    /// Adds a plugin to admission: a rule of this process that is asked about every write, before the
+    /// webhooks that configurations name.
+    #[must_use]
+    pub fn admission(mut self, plugin: impl Plugin + 'static) -> Self {
+        self.plugins.push(Arc::new(plugin));
+        self
+    }
+
     /// How many Nodes there are (default: 1).
     #[must_use]
     pub fn nodes(mut self, count: u8) -> Self {
@@ -97,10 +108,16 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Clock::starting_at(start));
         let server = Arc::new(ApiServer::new(clock, self.seed));
         bootstrap(&server)?;
+        let webhooks = Webhooks::default();
+        server.set_webhook_caller(Arc::new(webhooks.clone()));
+        for plugin in self.plugins {
+            server.add_admission_plugin(plugin);
+        }
         for crd in self.crds {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
         }
         server.compact(server.revision());
+        server.count_quotas(self.controllers);
         let controllers = self.controllers.then(|| {
             let clients = server.clone();
             let client_for = move |name: &str| client::client(&clients, User::controller(name));
@@ -111,7 +128,7 @@ impl Builder {
             };
             controllers::start(client_for, &config)
         });
-        Ok(SimCluster { server, controllers })
+        Ok(SimCluster { server, controllers, webhooks })
     }
 }
 
@@ -121,6 +138,7 @@ pub struct SimCluster {
     server: Arc<ApiServer>,
     #[expect(dead_code, reason = "holds the controllers, which stop when it is dropped")]
     controllers: Option<Controllers>,
+    webhooks: Webhooks,
 }
 
 impl SimCluster {
@@ -134,6 +152,7 @@ impl SimCluster {
             kinds: controllers::Kind::all(),
             nodes: 1,
             clock: None,
+            plugins: Vec::new(),
         }
     }
 
@@ -141,6 +160,12 @@ impl SimCluster {
     #[must_use]
     pub fn server(&self) -> &Arc<ApiServer> {
         &self.server
+    }
+
+    /// How the cluster reaches webhooks: by HTTPS, unless this says otherwise.
+    #[must_use]
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 
     /// The cluster's clock.

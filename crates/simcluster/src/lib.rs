@@ -4,8 +4,10 @@ mod client;
 pub mod cluster;
 pub mod env;
 pub mod serve;
+mod trust;
+pub mod webhooks;
 
 pub use simcluster_clock as clock;
 pub use simcluster_controllers as controllers;
 pub use simcluster_server::http::{Body, unauthorized};
-pub use simcluster_server::{auth, server, trace};
+pub use simcluster_server::{admission, auth, server, trace};

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use self::data::DATA;
 pub use self::decode::decode_typed;
+pub use self::strategy::{admission, limits, pod_security, quota};
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths};
 use crate::schema::{Schema, SchemaRef};

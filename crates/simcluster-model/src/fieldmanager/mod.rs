@@ -84,6 +84,12 @@ pub fn record_update(
     put_entries(new, encode(entries.into_entries()));
 }
 
+/// What is wrong with `metadata.managedFields`; nothing if there are none.
+pub fn check_managed_fields(entries: Option<&Value>) -> Result<(), String> {
+    let entries = entries.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    Managed::decode(entries).map(|_| ())
+}
+
 /// Merges an applied configuration into the stored object (`live` is `None` if there is none) and
 /// computes `metadata.managedFields`. The object comes back with defaults, before admission and
 /// validation; if the apply changes nothing, it equals `live`.

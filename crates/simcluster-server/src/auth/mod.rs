@@ -1,5 +1,6 @@
 //! Who sends a request, and whether he may.
 
+pub(crate) mod escalation;
 pub mod impersonate;
 pub mod rbac;
 #[cfg(test)]

@@ -189,6 +189,20 @@ fn collect(
     }
 }
 
+/// The rules of the role of a name (`kind` is `Role` or `ClusterRole`); nothing if there is none.
+pub(super) fn rules_of_role(
+    stored: Stored<'_>,
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Option<Vec<Value>> {
+    let plural = if kind == "Role" { "roles" } else { "clusterroles" };
+    let all = stored(&format!("{GROUP}/{plural}"));
+    let role =
+        all.iter().find(|role| object::name(role) == name && object::namespace(role) == namespace)?;
+    Some(rules_in(role, &all))
+}
+
 /// The rules of a role, those that it aggregates included.
 fn rules_in(role: &Arc<Value>, all: &[Arc<Value>]) -> Vec<Value> {
     let mut seen = vec![object::name(role).to_owned()];

@@ -8,7 +8,7 @@ use super::options::{DeleteOptions, ListOptions};
 use super::read::{Page, Selection};
 use super::write::read;
 use super::{Call, Outcome, meta};
-use crate::admission::{self, NAMESPACES};
+use crate::admission::{Attributes, NAMESPACES, Operation};
 use crate::lifecycle::{self, DEFINITIONS};
 use crate::server::ApiServer;
 use crate::store;
@@ -20,11 +20,10 @@ use simcluster_model::resource::Resource;
 use simcluster_model::time;
 
 /// DELETE of an object.
-pub(super) fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let body = body::parse_options(&call.body, &call.content_type)?;
     let options = DeleteOptions::parse(call, body.as_ref())?;
-    admission::delete(call, &call.name)?;
-    let done = one(server, call, &call.name, &options)?;
+    let done = one(server, call, &call.name, &options, Some(&call.name)).await?;
     // The legacy option tells by the code whether the object is still there (row DE13).
     let code = if !done.gone && options.orphan_dependents == Some(false) { 202 } else { 200 };
     if done.gone && !call.resource.strategy.returns_deleted_object() {
@@ -66,11 +65,14 @@ enum Fate {
     MarkedAndRemoved(Value),
 }
 
-pub(super) fn one(
+/// Deletes one object. `admitted_as` is the name under which admission hears of it: none for those of
+/// a collection, and an eviction passed admission already (`None`).
+pub(super) async fn one(
     server: &ApiServer,
     call: &Call,
     name: &str,
     options: &DeleteOptions,
+    admitted_as: Option<&str>,
 ) -> Result<Done, ApiError> {
     let resource = &call.resource;
     let key = store::key(&call.namespace, name);
@@ -78,6 +80,9 @@ pub(super) fn one(
         let stored = server.store().get(&resource.storage_key, &key);
         let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), name))?;
         check_preconditions(resource, name, options, &stored)?;
+        if let Some(admitted_as) = admitted_as {
+            admit(server, call, admitted_as, options, &stored).await?;
+        }
         let now = server.clock().now();
         let (object, gone) = match fate(resource, &stored, options, now) {
             Fate::Stays => return Ok(Done { object: stored, gone: false }),
@@ -111,6 +116,23 @@ pub(super) fn one(
         server.after_write(resource, Some(&stored), left);
         return Ok(Done { object: written.unwrap_or(stored), gone });
     }
+}
+
+/// Both halves of admission of a deletion.
+async fn admit(
+    server: &ApiServer,
+    call: &Call,
+    name: &str,
+    options: &DeleteOptions,
+    stored: &Value,
+) -> Result<(), ApiError> {
+    let mut attributes = Attributes::of(call, Operation::Delete, name);
+    attributes.old_object = Some(Arc::new(read(&call.resource, stored)));
+    attributes.options = options.to_json();
+    attributes.dry_run = options.dry_run;
+    let chain = server.admission();
+    chain.admit(server, &mut attributes).await?;
+    chain.validate(server, &attributes).await
 }
 
 /// 409 where a precondition does not hold; these name the Kind (rows DE06, DE07).
@@ -278,8 +300,7 @@ pub(super) async fn delete_collection(
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
     for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
         let name = object::name(item);
-        admission::delete(call, name)?;
-        match one(server, call, name, &options) {
+        match one(server, call, name, &options, Some("")).await {
             Err(error) if error.code != 404 => return Err(error),
             _ => {}
         }

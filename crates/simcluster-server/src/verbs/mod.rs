@@ -25,7 +25,7 @@ use simcluster_model::error::ApiError;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
-pub(crate) use write::namespace_terminating;
+pub(crate) use selectors::selects;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,24 +76,24 @@ impl ApiServer {
             "" => self.call_main(verb, call).await,
             "status" => match verb {
                 Verb::Get => read::get(self, &call).await,
-                Verb::Update => objects::update(self, &call),
-                Verb::Patch => objects::patch(self, &call),
+                Verb::Update => objects::update(self, &call).await,
+                Verb::Patch => objects::patch(self, &call).await,
                 Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
                     Err(not_supported(verb, &call))
                 }
             },
             "scale" => match verb {
                 Verb::Get => scale::get(self, &call),
-                Verb::Update => scale::update(self, &call),
-                Verb::Patch => scale::patch(self, &call),
+                Verb::Update => scale::update(self, &call).await,
+                Verb::Patch => scale::patch(self, &call).await,
                 Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
                     Err(not_supported(verb, &call))
                 }
             },
             other => match (verb, other) {
-                (Verb::Create, "binding") => pods::bind(self, &call),
-                (Verb::Create, "eviction") => pods::evict(self, &call),
-                (Verb::Update, "finalize") => pods::finalize(self, &call),
+                (Verb::Create, "binding") => pods::bind(self, &call).await,
+                (Verb::Create, "eviction") => pods::evict(self, &call).await,
+                (Verb::Update, "finalize") => pods::finalize(self, &call).await,
                 (Verb::Get, "log") => pods::log(self, &call),
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
@@ -116,7 +116,8 @@ impl ApiServer {
         Ok(())
     }
 
-    /// Stores an object that the server itself brings along, as a POST by its admin would.
+    /// Stores an object that the server itself brings along, as a POST by its admin would, but without
+    /// admission.
     pub fn install(
         &self,
         group: &str,
@@ -140,8 +141,7 @@ impl ApiServer {
             body: Bytes::from(object.to_string()),
             warnings: Warnings::default(),
         };
-        objects::create(self, &call)?;
-        Ok(())
+        objects::install(self, &call)
     }
 
     async fn call_main(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
@@ -149,10 +149,10 @@ impl ApiServer {
             Verb::Get => read::get(self, &call).await,
             Verb::List => read::list(self, &call).await,
             Verb::Watch => watch::watch(self, call),
-            Verb::Create => objects::create(self, &call),
-            Verb::Update => objects::update(self, &call),
-            Verb::Patch => objects::patch(self, &call),
-            Verb::Delete => delete::delete(self, &call),
+            Verb::Create => objects::create(self, &call).await,
+            Verb::Update => objects::update(self, &call).await,
+            Verb::Patch => objects::patch(self, &call).await,
+            Verb::Delete => delete::delete(self, &call).await,
             Verb::DeleteCollection => delete::delete_collection(self, &call).await,
         }
     }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::options::{FieldValidation, WriteOptions};
 use super::write::{Expected, Write};
 use super::{Call, Outcome, decode, meta};
-use crate::admission;
+use crate::admission::Operation;
 use crate::server::ApiServer;
 use simcluster_model::codec::{body, yaml};
 use simcluster_model::error::{ApiError, Details};
@@ -14,22 +14,42 @@ use simcluster_model::object;
 use simcluster_model::patch;
 
 /// POST to a collection.
-pub(super) fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
+    let object = new_object(server, call, &options)?;
+    let write = Write::new(server, call, &options);
+    let name = object::name(&object).to_owned();
+    let object = write.admit(Operation::Create, &name, object, None).await?;
+    Ok(Outcome::Object(201, write.create(object).await?))
+}
+
+/// POST of an object that the server itself brings along.
+pub(super) fn install(server: &ApiServer, call: &Call) -> Result<(), ApiError> {
+    let options = WriteOptions::parse(call, "CreateOptions")?;
+    let mut object = new_object(server, call, &options)?;
+    let write = Write::new(server, call, &options);
+    write.prepare_create(&mut object)?;
+    write.store_new(object)?;
+    Ok(())
+}
+
+/// The object of a POST as it goes into admission.
+fn new_object(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+) -> Result<Value, ApiError> {
     let resource = &call.resource;
-    let mut object = decode::request_body(call, &options)?;
+    let mut object = decode::request_body(call, options)?;
     meta::fill_namespace(resource, &call.namespace, &mut object)?;
     meta::wipe(&mut object);
-    server.fill_system_fields(&mut object);
     let now = server.clock().now();
     fieldmanager::record_update(resource, None, &mut object, &options.manager, "", now);
-    admission::create(server, call, &object)?;
-    let write = Write { server, call, options: &options };
-    Ok(Outcome::Object(201, write.create(object)?))
+    Ok(object)
 }
 
 /// PUT of an object, or of a subresource that takes the whole object.
-pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
     let resource = &call.resource;
     let mut object = decode::request_body(call, &options)?;
@@ -45,8 +65,8 @@ pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiErro
     let uid = object::uid(&object);
     let create_missing = call.subresource.is_empty() && resource.strategy.allow_create_on_update();
     let expected = Expected { create_missing, uid: Some(uid) };
-    let write = Write { server, call, options: &options };
-    let (code, answer) = write.update(&call.name, &expected, &transform)?;
+    let write = Write::new(server, call, &options);
+    let (code, answer) = write.update(&call.name, &expected, &transform).await?;
     Ok(Outcome::Object(code, answer))
 }
 
@@ -59,7 +79,7 @@ enum Kind {
 }
 
 /// PATCH of an object or its `/status`.
-pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let media_type = call.content_type.as_str();
     let apply = media_type == "application/apply-patch+yaml";
     accept(call)?;
@@ -67,8 +87,8 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     let kind = read_patch(call, &options)?;
     let transform = |existing: Option<&Value>| transform(server, call, &options, &kind, existing);
     let expected = Expected { create_missing: apply && call.subresource.is_empty(), uid: None };
-    let write = Write { server, call, options: &options };
-    let (code, answer) = write.update(&call.name, &expected, &transform)?;
+    let write = Write::new(server, call, &options);
+    let (code, answer) = write.update(&call.name, &expected, &transform).await?;
     Ok(Outcome::Object(code, answer))
 }
 

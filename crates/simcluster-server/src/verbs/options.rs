@@ -3,8 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::admission::Operation;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
+use simcluster_model::object::put;
 
 /// Longest field manager name, in bytes.
 const FIELD_MANAGER_MAX: usize = 128;
@@ -77,6 +79,26 @@ impl WriteOptions {
             if asked.is_empty() { agent_manager(&call.user_agent) } else { asked.to_owned() };
         let force = call.param("force").is_some_and(is_true);
         Ok(Self { dry_run, manager, field_validation, force })
+    }
+}
+
+impl WriteOptions {
+    /// The options as admission shows them; a patch is a create or an update there.
+    pub(crate) fn to_json(&self, call: &Call, operation: Operation) -> Value {
+        let kind = match operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update | Operation::Delete => "UpdateOptions",
+        };
+        let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
+        if self.dry_run {
+            put(&mut options, "dryRun", json!(["All"]));
+        }
+        for name in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = call.param(name).filter(|value| !value.is_empty()) {
+                put(&mut options, name, json!(value));
+            }
+        }
+        options
     }
 }
 
@@ -165,6 +187,30 @@ impl DeleteOptions {
         options.grace_period_seconds =
             options.grace_period_seconds.map(|s| if s < 0 { 1 } else { s });
         Ok(options)
+    }
+
+    /// The options as admission shows them.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut options = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1" });
+        let mut preconditions = json!({});
+        for (name, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(value) = value {
+                put(&mut preconditions, name, json!(value));
+            }
+        }
+        let given = [
+            ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
+            ("orphanDependents", self.orphan_dependents.map(Value::from)),
+            ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
+            ("dryRun", self.dry_run.then(|| json!(["All"]))),
+            ("preconditions", Some(preconditions).filter(|one| *one != json!({}))),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                put(&mut options, name, value);
+            }
+        }
+        options
     }
 
     fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {

@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use super::options::{DeleteOptions, WriteOptions};
-use super::write::{Expected, Write, read};
+use super::write::{Expected, Facet, Write, read};
 use super::{Call, Outcome, delete};
+use crate::admission::{Attributes, ObjectKind, Operation};
 use crate::server::ApiServer;
 use crate::store;
 use crate::verbs::selectors;
@@ -22,7 +23,7 @@ fn done() -> Outcome {
 }
 
 /// POST of a Binding: puts a Pod on a Node.
-pub(super) fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
     let binding = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     let text = |path: &str| {
@@ -38,6 +39,7 @@ pub(super) fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError>
     if node.is_empty() {
         return Err(ApiError::raw("target.name: Required value"));
     }
+    admit(server, call, &options, binding, ObjectKind::new("", "v1", "Binding")).await?;
     let now = time::format_seconds(server.clock().now());
     let transform = |existing: Option<&Value>| {
         let mut pod = existing.cloned().unwrap_or_default();
@@ -51,9 +53,27 @@ pub(super) fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError>
         set_scheduled(&mut pod, &now);
         Ok(pod)
     };
-    let write = Write { server, call, options: &options };
-    write.update(&call.name, &Expected::default(), &transform)?;
+    let write = Write { facet: Facet::Admitted, ..Write::new(server, call, &options) };
+    write.update(&call.name, &Expected::default(), &transform).await?;
     Ok(done())
+}
+
+/// Both halves of admission of what is posted to a subresource and not stored.
+async fn admit(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+    object: Value,
+    kind: ObjectKind,
+) -> Result<(), ApiError> {
+    let mut attributes = Attributes::of(call, Operation::Create, &call.name);
+    attributes.kind = kind;
+    attributes.object = Some(object);
+    attributes.options = options.to_json(call, Operation::Create);
+    attributes.dry_run = options.dry_run;
+    let chain = server.admission();
+    chain.admit(server, &mut attributes).await?;
+    chain.validate(server, &attributes).await
 }
 
 fn set_scheduled(pod: &mut Value, now: &str) {
@@ -68,7 +88,7 @@ fn set_scheduled(pod: &mut Value, now: &str) {
 }
 
 /// POST of an Eviction: deletes a Pod if its disruption budget allows it.
-pub(super) fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let write_options = WriteOptions::parse(call, "CreateOptions")?;
     let eviction = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     if object::name(&eviction) != call.name {
@@ -79,10 +99,12 @@ pub(super) fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     let key = store::key(&call.namespace, &call.name);
     let stored = server.store().get(&resource.storage_key, &key);
     let pod = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
-    check_budgets(server, call, &pod)?;
     let mut options = DeleteOptions::parse(call, eviction.get("deleteOptions"))?;
+    let kind = ObjectKind::new("policy", "v1", "Eviction");
+    admit(server, call, &write_options, eviction, kind).await?;
+    check_budgets(server, call, &pod)?;
     options.dry_run |= write_options.dry_run;
-    delete::one(server, call, &call.name, &options)?;
+    delete::one(server, call, &call.name, &options, None).await?;
     Ok(done())
 }
 
@@ -114,7 +136,7 @@ fn check_budgets(server: &ApiServer, call: &Call, pod: &Value) -> Result<(), Api
 }
 
 /// PUT of a Namespace's `/finalize`: sets `spec.finalizers` and nothing else.
-pub(super) fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
     let given = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     let finalizers = object::at_path(&given, "spec.finalizers").cloned();
@@ -132,8 +154,8 @@ pub(super) fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiEr
         }
         Ok(namespace)
     };
-    let write = Write { server, call, options: &options };
-    let (code, object) = write.update(&call.name, &Expected::default(), &transform)?;
+    let write = Write::new(server, call, &options);
+    let (code, object) = write.update(&call.name, &Expected::default(), &transform).await?;
     Ok(Outcome::Object(code, object))
 }
 

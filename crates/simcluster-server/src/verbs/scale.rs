@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use super::write::{Expected, Write, read};
+use super::write::{Expected, Facet, Transform, Write, read};
 use super::{Call, Outcome, objects};
 use crate::server::ApiServer;
 use crate::store;
@@ -24,7 +24,7 @@ pub(super) fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> 
 }
 
 /// PUT of the scale.
-pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
     let scale = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     if scale.get("kind").and_then(Value::as_str) != Some("Scale") {
@@ -33,16 +33,16 @@ pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiErro
         return Err(ApiError::bad_request(why));
     }
     objects::check_name(&scale, &call.name)?;
-    write(server, call, &options, &|_| Ok(scale.clone()))
+    write(server, call, &options, &|_| Ok(scale.clone())).await
 }
 
 /// PATCH of the scale.
-pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     objects::accept(call)?;
     let apply = call.content_type == "application/apply-patch+yaml";
     let options = WriteOptions::parse_patch(call, apply)?;
     if apply {
-        return apply_config(server, call, &options);
+        return apply_config(server, call, &options).await;
     }
     let given: Value = serde_json::from_slice(&call.body)
         .map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
@@ -54,10 +54,11 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
             Ok(patch::merge_patch(current, &given)?)
         }
     })
+    .await
 }
 
 /// Server-side apply of a Scale.
-fn apply_config(
+async fn apply_config(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
@@ -70,17 +71,15 @@ fn apply_config(
         let (manager, force) = (&options.manager, options.force);
         fieldmanager::apply(resource, existing, &config, manager, "scale", force, now)
     };
-    let write = Write { server, call, options };
-    let (code, object) = write.update(&call.name, &Expected::default(), &transform)?;
-    Ok(Outcome::Object(code, view(resource, &object)?))
+    finish(server, call, options, &transform).await
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.
-fn write(
+async fn write(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
-    change: &dyn Fn(&Value) -> Result<Value, ApiError>,
+    change: &(dyn Fn(&Value) -> Result<Value, ApiError> + Sync),
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
     let paths = paths(resource)?;
@@ -100,10 +99,34 @@ fn write(
         fieldmanager::record_update(resource, existing, &mut object, manager, "scale", now);
         Ok(object)
     };
-    let write = Write { server, call, options };
-    let expected = Expected { create_missing: false, uid: None };
-    let (code, object) = write.update(&call.name, &expected, &transform)?;
-    Ok(Outcome::Object(code, view(resource, &object)?))
+    finish(server, call, options, &transform).await
+}
+
+/// Writes the object and answers its scale.
+async fn finish(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+    transform: &Transform<'_>,
+) -> Result<Outcome, ApiError> {
+    let write = Write { facet: Facet::Scale, ..Write::new(server, call, options) };
+    let (code, object) = write.update(&call.name, &Expected::default(), transform).await?;
+    Ok(Outcome::Object(code, view(&call.resource, &object)?))
+}
+
+/// Puts the replicas of a scale that admission may have changed into the object.
+pub(super) fn put_back(
+    resource: &Resource,
+    object: Value,
+    scale: &Value,
+) -> Result<Value, ApiError> {
+    let mut object = object;
+    let path = &paths(resource)?.spec_replicas;
+    let replicas = object::at_path(scale, "spec.replicas").cloned().unwrap_or(json!(0));
+    if object::at_path(&object, path) != Some(&replicas) {
+        object::set_path(&mut object, path, replicas);
+    }
+    Ok(object)
 }
 
 fn paths(resource: &Resource) -> Result<&ScalePaths, ApiError> {
@@ -111,7 +134,7 @@ fn paths(resource: &Resource) -> Result<&ScalePaths, ApiError> {
 }
 
 /// The Scale of an object.
-fn view(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+pub(super) fn view(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
     let paths = paths(resource)?;
     let Some(replicas) = object::at_path(object, &paths.spec_replicas) else {
         let path = &paths.spec_replicas;

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use super::{Call, meta};
+use super::{Call, meta, scale};
+use crate::admission::{Attributes, ObjectKind, Operation};
+use crate::auth::escalation;
 use crate::server::ApiServer;
 use crate::store;
-use simcluster_model::error::{ApiError, Cause, Details, Names};
+use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
 use simcluster_model::object;
@@ -28,7 +30,23 @@ pub(super) struct Write<'a> {
     pub(super) server: &'a ApiServer,
     pub(super) call: &'a Call,
     pub(super) options: &'a WriteOptions,
+    /// What admission sees of the object.
+    pub(super) facet: Facet,
 }
+
+/// What of an object a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Facet {
+    /// The object.
+    Whole,
+    /// Its `Scale`.
+    Scale,
+    /// The server's own part of something that passed admission already (a binding).
+    Admitted,
+}
+
+/// How a write makes the new object of the stored one (`None`: there is none).
+pub(super) type Transform<'a> = dyn Fn(Option<&Value>) -> Result<Value, ApiError> + Sync + 'a;
 
 /// What the object on which a write acts must be.
 #[derive(Debug, Default)]
@@ -39,13 +57,97 @@ pub(super) struct Expected<'a> {
     pub(super) uid: Option<&'a str>,
 }
 
-impl Write<'_> {
+impl<'a> Write<'a> {
+    /// A write of whole objects.
+    pub(super) fn new(server: &'a ApiServer, call: &'a Call, options: &'a WriteOptions) -> Self {
+        Self { server, call, options, facet: Facet::Whole }
+    }
+
     fn resource(&self) -> &Resource {
         &self.call.resource
     }
 
+    /// The first half of admission: plugins may change the object.
+    pub(super) async fn admit(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Value,
+        old: Option<&Arc<Value>>,
+    ) -> Result<Value, ApiError> {
+        let mut object = match self.facet {
+            Facet::Admitted => return Ok(object),
+            Facet::Whole => self.admitted(operation, name, object, old.cloned()).await?,
+            Facet::Scale => {
+                let resource = self.resource();
+                let shown = scale::view(resource, &object)?;
+                let old = old.map(|old| scale::view(resource, old).unwrap_or_default());
+                let admitted = self.admitted(operation, name, shown, old.map(Arc::new)).await?;
+                scale::put_back(resource, object, &admitted)?
+            }
+        };
+        self.dedup_owners(&mut object);
+        escalation::check(self.server, self.call, &object, old.map(|old| &**old))?;
+        Ok(object)
+    }
+
+    async fn admitted(
+        &self,
+        operation: Operation,
+        name: &str,
+        shown: Value,
+        old: Option<Arc<Value>>,
+    ) -> Result<Value, ApiError> {
+        let mut attributes = self.attributes(operation, name, shown, old);
+        self.server.admission().admit(self.server, &mut attributes).await?;
+        Ok(attributes.object.unwrap_or_default())
+    }
+
+    /// The second half: plugins accept or refuse what is to be stored.
+    pub(super) async fn validate(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Value,
+        old: Option<&Arc<Value>>,
+    ) -> Result<Value, ApiError> {
+        let (shown, old) = match self.facet {
+            Facet::Admitted => return Ok(object),
+            Facet::Whole => {
+                let attributes = self.attributes(operation, name, object, old.cloned());
+                self.server.admission().validate(self.server, &attributes).await?;
+                return Ok(attributes.object.unwrap_or_default());
+            }
+            Facet::Scale => {
+                let view = |object: &Value| scale::view(self.resource(), object);
+                (view(&object)?, old.map(|old| Arc::new(view(old).unwrap_or_default())))
+            }
+        };
+        let attributes = self.attributes(operation, name, shown, old);
+        self.server.admission().validate(self.server, &attributes).await?;
+        Ok(object)
+    }
+
+    fn attributes(
+        &self,
+        operation: Operation,
+        name: &str,
+        shown: Value,
+        old: Option<Arc<Value>>,
+    ) -> Attributes {
+        let mut attributes = Attributes::of(self.call, operation, name);
+        if self.facet == Facet::Scale {
+            attributes.kind = ObjectKind::new("autoscaling", "v1", "Scale");
+        }
+        attributes.object = Some(shown);
+        attributes.old_object = old;
+        attributes.options = self.options.to_json(self.call, operation);
+        attributes.dry_run = self.options.dry_run;
+        attributes
+    }
+
     /// Creates the object, trying further names where the server makes them.
-    pub(super) fn create(&self, mut object: Value) -> Result<Value, ApiError> {
+    pub(super) async fn create(&self, mut object: Value) -> Result<Value, ApiError> {
         let prefix = object::meta_str(&object, "generateName").to_owned();
         let generated = object::name(&object).is_empty() && !prefix.is_empty();
         let mut tries = 0;
@@ -56,7 +158,7 @@ impl Write<'_> {
                 object::metadata_mut(&mut object).insert("name".to_owned(), json!(name));
             }
             tries += 1;
-            match self.insert(object.clone()) {
+            match self.insert(object.clone()).await {
                 Err(error) if generated && error.reason == "AlreadyExists" => {
                     if tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
@@ -67,26 +169,36 @@ impl Write<'_> {
         }
     }
 
-    /// The part of a create that comes after admission.
-    fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
-        let resource = self.resource();
-        let strategy = &resource.strategy;
-        self.dedup_owners(&mut object);
-        if strategy.has_generation() {
-            object::metadata_mut(&mut object).insert("generation".to_owned(), json!(1));
-        }
-        self.server.with_surroundings(|around| {
-            strategy.prepare_for_create(resource, &mut object, around)
-        })?;
-        meta::tidy(&mut object);
-        let faults = meta::faults(resource, &object);
-        self.refuse(&object, &strategy.create_faults(resource, &object, faults))?;
-        self.warn_of_contents(&object, None);
-        self.warn_of_finalizers(&object, None);
+    /// The part of a create that comes after mutating admission.
+    async fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
+        self.prepare_create(&mut object)?;
+        let name = object::name(&object).to_owned();
+        let object = self.validate(Operation::Create, &name, object, None).await?;
         self.store_new(object)
     }
 
-    fn store_new(&self, mut object: Value) -> Result<Value, ApiError> {
+    /// System metadata and the rules of the kind.
+    pub(super) fn prepare_create(&self, object: &mut Value) -> Result<(), ApiError> {
+        let resource = self.resource();
+        let strategy = &resource.strategy;
+        meta::fill_namespace(resource, &self.call.namespace, object)?;
+        meta::wipe(object);
+        self.server.fill_system_fields(object);
+        self.dedup_owners(object);
+        if strategy.has_generation() {
+            object::metadata_mut(object).insert("generation".to_owned(), json!(1));
+        }
+        self.server
+            .with_surroundings(|around| strategy.prepare_for_create(resource, object, around))?;
+        meta::tidy(object);
+        let faults = meta::faults(resource, object);
+        self.refuse(object, &strategy.create_faults(resource, object, faults))?;
+        self.warn_of_contents(object, None);
+        self.warn_of_finalizers(object, None);
+        Ok(())
+    }
+
+    pub(super) fn store_new(&self, mut object: Value) -> Result<Value, ApiError> {
         let resource = self.resource();
         let name = object::name(&object).to_owned();
         let key = store::key(object::namespace(&object), &name);
@@ -113,11 +225,11 @@ impl Write<'_> {
 
     /// Changes an object: `transform` makes the new one of the stored one. Answers 201 where it
     /// created one.
-    pub(super) fn update(
+    pub(super) async fn update(
         &self,
         name: &str,
         expected: &Expected<'_>,
-        transform: &dyn Fn(Option<&Value>) -> Result<Value, ApiError>,
+        transform: &Transform<'_>,
     ) -> Result<(u16, Value), ApiError> {
         let resource = self.resource();
         let key = store::key(&self.call.namespace, name);
@@ -128,27 +240,26 @@ impl Write<'_> {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
                 let object = transform(None)?;
-                let mut object = self.admit_create(object)?;
+                let mut object = self.admit(Operation::Create, name, object, None).await?;
                 // A version given for a missing object is ignored.
                 object::metadata_mut(&mut object).remove("resourceVersion");
-                return Ok((201, self.insert(object)?));
+                match self.insert(object).await {
+                    // Somebody was faster; the object is there now, and this is a change of it.
+                    Err(error) if error.reason == "AlreadyExists" => continue,
+                    outcome => return Ok((201, outcome?)),
+                }
             };
             check_uid(resource, name, &key, expected.uid, &stored)?;
-            let existing = read(resource, &stored);
+            let existing = Arc::new(read(resource, &stored));
             let object = transform(Some(&existing))?;
+            let object = self.admit(Operation::Update, name, object, Some(&existing)).await?;
             let object = self.prepare_update(name, object, &existing)?;
+            let object =
+                self.validate(Operation::Update, name, object, Some(&existing)).await?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
             }
         }
-    }
-
-    /// Admission and system metadata of an object that a PUT or an apply creates.
-    fn admit_create(&self, mut object: Value) -> Result<Value, ApiError> {
-        crate::admission::create(self.server, self.call, &object)?;
-        meta::wipe(&mut object);
-        self.server.fill_system_fields(&mut object);
-        Ok(object)
     }
 
     /// Checks the version, restores what may not change, validates and counts the generation.
@@ -396,20 +507,4 @@ fn restore_after(object: &mut Value, existing: &Value) {
     copy("creationTimestamp", true);
     copy("deletionTimestamp", true);
     copy("deletionGracePeriodSeconds", false);
-}
-
-/// 403 of a create in a namespace that is being deleted (row CR19).
-pub(crate) fn namespace_terminating(call: &Call, name: &str) -> ApiError {
-    let namespace = &call.namespace;
-    let why = format!(
-        "unable to create new content in namespace {namespace} because it is being terminated"
-    );
-    let mut error = ApiError::forbidden(call.resource.names(), name, &why);
-    let details = error.details.get_or_insert_with(Box::<Details>::default);
-    details.causes.push(Cause {
-        reason: "NamespaceTerminating".to_owned(),
-        message: format!("namespace {namespace} is being terminated"),
-        field: "metadata.namespace".to_owned(),
-    });
-    error
 }

@@ -1,21 +1,27 @@
 //! The rules of the built-in kinds: one `Strategy` that reads a table of each kind's facts.
 
+pub mod admission;
 mod check;
 mod config;
 mod container;
 mod defaults;
 mod event;
 mod labels;
+pub mod limits;
 mod network;
 mod pod;
+pub mod pod_security;
 mod pod_spec;
 mod policy;
+pub mod quota;
 mod rbac;
+mod resources;
 mod rules;
 mod service;
 mod service_validation;
 mod small;
 mod value;
+mod webhook;
 mod workload;
 
 use std::sync::Arc;

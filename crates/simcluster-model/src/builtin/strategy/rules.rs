@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::labels::{self, Labels};
 use super::{
     config, event, network, pod, pod_spec, policy, rbac, service, service_validation, small,
-    workload,
+    webhook, workload,
 };
 use crate::error::ApiError;
 use crate::field::FieldError;
@@ -131,8 +131,7 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
         "admissionregistration.k8s.io" => Rules {
             generation: Generation::AllButMetadata,
             allow_unconditional_update: false,
-            allocate_for_create: small::create_webhooks,
-            allocate_for_update: small::update_webhooks,
+            validate: webhook::configuration,
             ..Rules::plain()
         },
         _ => Rules::plain(),

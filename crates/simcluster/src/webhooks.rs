@@ -1,0 +1,207 @@
+//! How a cluster reaches webhooks: handlers in the same process, and real HTTPS.
+//!
+//! A handler in the same process is part of virtual time like everything else. A real call is not: it
+//! is made by a thread of its own, in real time, and while that thread works tokio does not move a
+//! paused clock. So no timer of the cluster fires because somebody waits for a socket, and what a
+//! webhook answers does not depend on how busy the machine is.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use crate::trust::Authority;
+use simcluster_server::webhook::{WebhookCall, WebhookCaller, WebhookReply, WebhookService};
+
+/// Answers a review (an `AdmissionReview` or a `ConversionReview`) with a review.
+type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Value> + Send + Sync>;
+
+/// The webhooks that a cluster can reach.
+#[derive(Clone, Default)]
+pub struct Webhooks(Arc<RwLock<Known>>);
+
+#[derive(Default)]
+struct Known {
+    handlers: BTreeMap<String, Handler>,
+    services: BTreeMap<WebhookService, SocketAddr>,
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("Webhooks")
+            .field("handlers", &known.handlers.keys())
+            .field("services", &known.services)
+            .finish()
+    }
+}
+
+impl Webhooks {
+    /// Has a function of this process answer what is sent to an address. That of a Service is
+    /// `https://name.namespace.svc:port/path`.
+    pub fn handle<F>(&self, url: &str, handler: impl Fn(Value) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Value> + Send + 'static,
+    {
+        let handler: Handler = Arc::new(move |review| Box::pin(handler(review)));
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.handlers.insert(url.to_owned(), handler);
+    }
+
+    /// Says where the port of a Service leads to: Pods of a simulated cluster run no programs.
+    pub fn resolve(&self, namespace: &str, name: &str, port: u16, address: SocketAddr) {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        let service = WebhookService { namespace, name, port };
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.services.insert(service, address);
+    }
+
+    fn handler(&self, url: &str) -> Option<Handler> {
+        let (address, _) = url.split_once('?').unwrap_or((url, ""));
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.handlers.get(address).cloned()
+    }
+
+    fn address(&self, service: &WebhookService) -> Option<SocketAddr> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).services.get(service).copied()
+    }
+}
+
+impl WebhookCaller for Webhooks {
+    fn call(&self, call: WebhookCall) -> BoxFuture<'static, Result<WebhookReply, String>> {
+        if let Some(handler) = self.handler(&call.url) {
+            return Box::pin(async move {
+                let review = serde_json::from_slice(&call.body).unwrap_or_default();
+                let body = Bytes::from(handler(review).await.to_string());
+                Ok(WebhookReply { status: 200, content_type: "application/json".to_owned(), body })
+            });
+        }
+        let dialled = match &call.service {
+            None => None,
+            Some(service) => match self.address(service) {
+                Some(address) => Some(address),
+                None => {
+                    let WebhookService { namespace, name, port } = service;
+                    let why = format!("dial tcp: nothing listens at {namespace}/{name}:{port}");
+                    return Box::pin(async move { Err(why) });
+                }
+            },
+        };
+        Box::pin(async move {
+            let done = tokio::task::spawn_blocking(move || post(&call, dialled)).await;
+            done.unwrap_or_else(|why| Err(why.to_string()))
+        })
+    }
+}
+
+/// One real call, start to end, on a thread that may block.
+fn post(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| why.to_string())?;
+    runtime.block_on(async {
+        let exchange = tokio::time::timeout(call.timeout, exchange(call, dialled));
+        exchange.await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
+    })
+}
+
+async fn exchange(
+    call: &WebhookCall,
+    dialled: Option<SocketAddr>,
+) -> Result<WebhookReply, String> {
+    let uri: http::Uri = call.url.parse().map_err(|why| format!("{why}"))?;
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let shown = match dialled {
+        Some(address) => address.to_string(),
+        None => format!("{host}:{}", uri.port_u16().unwrap_or(443)),
+    };
+    let connected = TcpStream::connect(&shown).await;
+    let stream = connected.map_err(|why| format!("dial tcp {shown}: {}", refused(&why)))?;
+    let name = ServerName::try_from(host.clone()).map_err(|why| why.to_string())?;
+    let connector = TlsConnector::from(Arc::new(tls(&call.authority)?));
+    let stream = connector.connect(name, stream).await.map_err(|why| untrusted(&why, &host))?;
+    let ended = |_| "EOF".to_owned();
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(ended)?;
+    // It ends with the runtime; its errors are those of the request.
+    tokio::spawn(connection);
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    let request = Request::post(path)
+        .header(HOST, uri.authority().map_or(host.as_str(), |authority| authority.as_str()))
+        .header(USER_AGENT, "kube-apiserver-admission")
+        .header(ACCEPT, "application/json, */*")
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(call.body.clone()))
+        .map_err(|why| why.to_string())?;
+    let answer = sender.send_request(request).await.map_err(ended)?;
+    let status = answer.status().as_u16();
+    let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let content_type = content_type.unwrap_or_default().to_owned();
+    let body = answer.into_body().collect().await.map_err(|_| "unexpected EOF".to_owned())?;
+    Ok(WebhookReply { status, content_type, body: body.to_bytes() })
+}
+
+fn tls(authority: &[u8]) -> Result<ClientConfig, String> {
+    let provider = Arc::new(ring::default_provider());
+    let verifier = Authority::new(authority, &provider);
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|why| why.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    Ok(config)
+}
+
+/// Why nobody answered, as Go says it.
+fn refused(why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+        io::ErrorKind::HostUnreachable => "connect: no route to host".to_owned(),
+        io::ErrorKind::NetworkUnreachable => "connect: network is unreachable".to_owned(),
+        _ => why.to_string(),
+    }
+}
+
+/// Why a connection is not trusted, as Go says it.
+fn untrusted(why: &io::Error, host: &str) -> String {
+    use tokio_rustls::rustls::{CertificateError, Error};
+    let inner = why.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    match inner {
+        Some(Error::InvalidCertificate(fault)) => {
+            let text = match fault {
+                CertificateError::UnknownIssuer => "certificate signed by unknown authority".into(),
+                CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. } => {
+                    format!("certificate is not valid for {host}")
+                }
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. } => {
+                    "certificate has expired or is not yet valid".into()
+                }
+                other => other.to_string(),
+            };
+            format!("tls: failed to verify certificate: x509: {text}")
+        }
+        Some(other) => format!("tls: {other}"),
+        None if why.kind() == io::ErrorKind::UnexpectedEof => "EOF".to_owned(),
+        None => why.to_string(),
+    }
+}
