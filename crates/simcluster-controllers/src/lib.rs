@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
 };
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::PostParams;
@@ -25,6 +26,7 @@ use self::runtime::{Hands, Informer, Recorder, Tasks};
 use simcluster_clock::Clock;
 
 mod deployment;
+mod disruption;
 mod endpoints;
 mod garbage;
 mod kinds;
@@ -65,6 +67,8 @@ pub enum Kind {
     Namespace,
     /// Services lead to the Pods that they select.
     Endpoints,
+    /// `PodDisruptionBudgets` say how many of their Pods may go.
+    Disruption,
 }
 
 impl Kind {
@@ -80,6 +84,7 @@ impl Kind {
             Self::Garbage,
             Self::Namespace,
             Self::Endpoints,
+            Self::Disruption,
         ])
     }
 }
@@ -183,6 +188,7 @@ struct Informers {
     default_accounts: Informer<ServiceAccount>,
     root_cas: Informer<ConfigMap>,
     definitions: Informer<CustomResourceDefinition>,
+    budgets: Informer<PodDisruptionBudget>,
 }
 
 impl Informers {
@@ -199,6 +205,7 @@ impl Informers {
             default_accounts: Informer::new(|_| None),
             root_cas: Informer::new(|_| None),
             definitions: Informer::new(|_| None),
+            budgets: Informer::new(|_| None),
         }
     }
 
@@ -214,6 +221,7 @@ impl Informers {
         self.endpoints.start(client, config(), tasks);
         self.namespaces.start(client, config(), tasks);
         self.definitions.start(client, config(), tasks);
+        self.budgets.start(client, config(), tasks);
         let named = |name: &str| config().fields(&format!("metadata.name={name}"));
         let (accounts, root_cas) = (named(serviceaccount::DEFAULT), named(serviceaccount::ROOT_CA));
         self.default_accounts.start(client, accounts, tasks);
@@ -224,7 +232,7 @@ impl Informers {
 /// Starts controllers on the current runtime. `client_for` makes a client for a controller's user, by
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
 /// `root-ca-cert-publisher`, `generic-garbage-collector`, `namespace-controller`,
-/// `endpointslice-controller`, `endpoint-controller`, `kube-scheduler`, `kubelet`, and
+/// `endpointslice-controller`, `endpoint-controller`, `disruption-controller`, `kube-scheduler`, `kubelet`, and
 /// `kube-controller-manager` for the watches that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
@@ -283,6 +291,12 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
             client_for("endpoint-controller"),
             &mut informers,
         );
+        tasks.run(controller, queue);
+    }
+    if kinds.contains(&Kind::Disruption) {
+        let user = "disruption-controller";
+        let hands = hands(user, "controllermanager", MANAGER, &mut tasks);
+        let (controller, queue) = disruption::Controller::wire(hands, &mut informers);
         tasks.run(controller, queue);
     }
     informers.start(&client_for(MANAGER), &mut tasks);

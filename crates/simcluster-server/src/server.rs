@@ -29,6 +29,7 @@ pub struct ApiServer {
     admission: RwLock<Arc<Chain>>,
     webhook_caller: RwLock<Option<Arc<dyn WebhookCaller>>>,
     counts_quotas: AtomicBool,
+    warns_of_idle_kinds: AtomicBool,
     /// The form in which each CRD (group, plural) was last brought into force, and whether it is served.
     forms: Mutex<BTreeMap<(String, String), Form>>,
 }
@@ -56,6 +57,7 @@ impl ApiServer {
             admission: RwLock::new(Arc::new(Chain::standard())),
             webhook_caller: RwLock::default(),
             counts_quotas: AtomicBool::new(false),
+            warns_of_idle_kinds: AtomicBool::new(false),
             forms: Mutex::default(),
         }
     }
@@ -100,6 +102,16 @@ impl ApiServer {
     /// without it the status of quotas stays empty, and what they limit is refused.
     pub fn count_quotas(&self, count: bool) {
         self.counts_quotas.store(count, Ordering::Relaxed);
+    }
+
+    /// Whether a create of an object that nothing will act on is answered with a warning, which no real
+    /// server sends.
+    pub fn warn_of_idle_kinds(&self, warn: bool) {
+        self.warns_of_idle_kinds.store(warn, Ordering::Relaxed);
+    }
+
+    pub(crate) fn warns_of_idle_kinds(&self) -> bool {
+        self.warns_of_idle_kinds.load(Ordering::Relaxed)
     }
 
     /// A fresh UID.

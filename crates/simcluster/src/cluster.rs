@@ -47,6 +47,7 @@ pub struct Builder {
     nodes: u8,
     clock: Option<Clock>,
     plugins: Vec<Arc<dyn Plugin>>,
+    warn_of_idle_kinds: bool,
 }
 
 impl Builder {
@@ -87,6 +88,14 @@ impl Builder {
         self
     }
 
+    /// Whether a client that creates a StatefulSet, a Job or another object that nothing acts on here is
+    /// told so by a `Warning` header, which no real server sends (default: yes).
+    #[must_use]
+    pub fn warn_of_idle_kinds(mut self, warn: bool) -> Self {
+        self.warn_of_idle_kinds = warn;
+        self
+    }
+
     /// How many Nodes there are (default: 1).
     #[must_use]
     pub fn nodes(mut self, count: u8) -> Self {
@@ -118,6 +127,7 @@ impl Builder {
         }
         server.compact(server.revision());
         server.count_quotas(self.controllers);
+        server.warn_of_idle_kinds(self.warn_of_idle_kinds);
         let controllers = self.controllers.then(|| {
             let clients = server.clone();
             let client_for = move |name: &str| client::client(&clients, User::controller(name));
@@ -153,6 +163,7 @@ impl SimCluster {
             nodes: 1,
             clock: None,
             plugins: Vec::new(),
+            warn_of_idle_kinds: true,
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod decode;
 mod delete;
+mod idle;
 mod meta;
 mod objects;
 mod options;

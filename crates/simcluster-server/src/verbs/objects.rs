@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::options::{FieldValidation, WriteOptions};
 use super::write::{Expected, Write};
-use super::{Call, Outcome, decode, meta};
+use super::{Call, Outcome, decode, idle, meta};
 use crate::admission::Operation;
 use crate::server::ApiServer;
 use simcluster_model::codec::{body, yaml};
@@ -20,7 +20,13 @@ pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, A
     let write = Write::new(server, call, &options);
     let name = object::name(&object).to_owned();
     let object = write.admit(Operation::Create, &name, object, None).await?;
-    Ok(Outcome::Object(201, write.create(object).await?))
+    let created = write.create(object).await?;
+    if server.warns_of_idle_kinds()
+        && let Some(text) = idle::warning(&call.resource.storage_key)
+    {
+        call.warnings.add(text);
+    }
+    Ok(Outcome::Object(201, created))
 }
 
 /// POST of an object that the server itself brings along.

@@ -7,5 +7,7 @@ mod support;
 mod garbage;
 mod namespaces;
 mod pods;
+mod policies;
 mod services;
+mod webhooks;
 mod workloads;
