@@ -69,11 +69,8 @@ impl Controller {
                 self.deployments.get(&Key::new(&key.namespace, &one.name))
             });
             let (uid, replicas) = match deployment {
-                Some(deployment) => {
-                    let spec = deployment.spec.as_ref();
-                    (deployment.uid(), spec.and_then(|spec| spec.replicas))
-                }
-                None => (set.uid(), set.spec.as_ref().and_then(|spec| spec.replicas)),
+                Some(deployment) => (deployment.uid(), deployment.spec.replicas),
+                None => (set.uid(), set.spec.replicas),
             };
             owners.insert(uid.unwrap_or_default(), replicas.unwrap_or(1));
         }
@@ -108,11 +105,11 @@ impl Controller {
         let disrupted: BTreeMap<String, Time> = disrupted.collect();
         PodDisruptionBudgetStatus {
             conditions: Some(self.conditions(budget, allowed > 0)),
-            current_healthy: healthy,
-            desired_healthy: desired,
+            current_healthy: Some(healthy),
+            desired_healthy: Some(desired),
             disrupted_pods: (!disrupted.is_empty()).then_some(disrupted),
-            disruptions_allowed: allowed,
-            expected_pods: expected,
+            disruptions_allowed: Some(allowed),
+            expected_pods: Some(expected),
             observed_generation: budget.metadata.generation,
         }
     }
