@@ -3,8 +3,8 @@
 mod client;
 pub mod cluster;
 pub mod env;
+#[cfg(feature = "serve")]
 pub mod serve;
-mod trust;
 pub mod webhooks;
 
 pub use simcluster_clock as clock;

@@ -1,117 +1,25 @@
-//! How a cluster reaches webhooks: handlers in the same process, and real HTTPS.
-//!
-//! A handler in the same process is part of virtual time like everything else. A real call is not: it
-//! is made by a thread of its own, in real time, and while that thread works tokio does not move a
-//! paused clock. So no timer of the cluster fires because somebody waits for a socket, and what a
-//! webhook answers does not depend on how busy the machine is.
+//! One call over HTTPS, in real time.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
-use bytes::Bytes;
-use futures::future::BoxFuture;
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
 
-use crate::trust::Authority;
-use simcluster_server::webhook::{WebhookCall, WebhookCaller, WebhookReply, WebhookService};
-
-/// Answers a review (an `AdmissionReview` or a `ConversionReview`) with a review.
-type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Value> + Send + Sync>;
-
-/// The webhooks that a cluster can reach.
-#[derive(Clone, Default)]
-pub struct Webhooks(Arc<RwLock<Known>>);
-
-#[derive(Default)]
-struct Known {
-    handlers: BTreeMap<String, Handler>,
-    services: BTreeMap<WebhookService, SocketAddr>,
-}
-
-impl fmt::Debug for Webhooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        f.debug_struct("Webhooks")
-            .field("handlers", &known.handlers.keys())
-            .field("services", &known.services)
-            .finish()
-    }
-}
-
-impl Webhooks {
-    /// Has a function of this process answer what is sent to an address. That of a Service is
-    /// `https://name.namespace.svc:port/path`.
-    pub fn handle<F>(&self, url: &str, handler: impl Fn(Value) -> F + Send + Sync + 'static)
-    where
-        F: Future<Output = Value> + Send + 'static,
-    {
-        let handler: Handler = Arc::new(move |review| Box::pin(handler(review)));
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.handlers.insert(url.to_owned(), handler);
-    }
-
-    /// Says where the port of a Service leads to: Pods of a simulated cluster run no programs.
-    pub fn resolve(&self, namespace: &str, name: &str, port: u16, address: SocketAddr) {
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        let service = WebhookService { namespace, name, port };
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        known.services.insert(service, address);
-    }
-
-    fn handler(&self, url: &str) -> Option<Handler> {
-        let (address, _) = url.split_once('?').unwrap_or((url, ""));
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.handlers.get(address).cloned()
-    }
-
-    fn address(&self, service: &WebhookService) -> Option<SocketAddr> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).services.get(service).copied()
-    }
-}
-
-impl WebhookCaller for Webhooks {
-    fn call(&self, call: WebhookCall) -> BoxFuture<'static, Result<WebhookReply, String>> {
-        if let Some(handler) = self.handler(&call.url) {
-            return Box::pin(async move {
-                let review = serde_json::from_slice(&call.body).unwrap_or_default();
-                let body = Bytes::from(handler(review).await.to_string());
-                Ok(WebhookReply { status: 200, content_type: "application/json".to_owned(), body })
-            });
-        }
-        let dialled = match &call.service {
-            None => None,
-            Some(service) => match self.address(service) {
-                Some(address) => Some(address),
-                None => {
-                    let WebhookService { namespace, name, port } = service;
-                    let why = format!("dial tcp: nothing listens at {namespace}/{name}:{port}");
-                    return Box::pin(async move { Err(why) });
-                }
-            },
-        };
-        Box::pin(async move {
-            let done = tokio::task::spawn_blocking(move || post(&call, dialled)).await;
-            done.unwrap_or_else(|why| Err(why.to_string()))
-        })
-    }
-}
+use super::trust::Authority;
+use simcluster_server::webhook::{WebhookCall, WebhookReply};
 
 /// One real call, start to end, on a thread that may block.
-fn post(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
+pub(super) fn post(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| why.to_string())?;
     runtime.block_on(async {
@@ -180,7 +88,6 @@ fn refused(why: &io::Error) -> String {
 
 /// Why a connection is not trusted, as Go says it.
 fn untrusted(why: &io::Error, host: &str) -> String {
-    use tokio_rustls::rustls::{CertificateError, Error};
     let inner = why.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     match inner {
         Some(Error::InvalidCertificate(fault)) => {

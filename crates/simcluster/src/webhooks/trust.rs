@@ -19,14 +19,14 @@ use tokio_rustls::rustls::{
 /// also trusts a server that shows a certificate of the bundle itself, which is how most test
 /// certificates are made. An empty bundle trusts nobody.
 #[derive(Debug)]
-pub(crate) struct Authority {
+pub(super) struct Authority {
     bundle: Vec<CertificateDer<'static>>,
     signed: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
 
 impl Authority {
-    pub(crate) fn new(pem: &[u8], provider: &Arc<CryptoProvider>) -> Self {
+    pub(super) fn new(pem: &[u8], provider: &Arc<CryptoProvider>) -> Self {
         let bundle: Vec<CertificateDer<'static>> =
             CertificateDer::pem_slice_iter(pem).flatten().collect();
         let mut roots = RootCertStore::empty();
