@@ -192,3 +192,6 @@ fn refusal(reply: &WebhookReply, document: Option<&Value>) -> String {
     };
     text.to_owned()
 }
+
+#[cfg(test)]
+mod tests;

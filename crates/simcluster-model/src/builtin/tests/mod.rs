@@ -1,6 +1,7 @@
 use super::*;
 use crate::resource::Strategy;
 
+mod admission;
 mod answers;
 
 #[test]
