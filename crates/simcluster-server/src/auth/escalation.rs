@@ -95,11 +95,9 @@ fn bound_rules(
     let (kind, name) = (text(reference, "kind"), text(reference, "name"));
     let namespace = if kind == "Role" { call.namespace.as_str() } else { "" };
     let stored = |key: &str| server.stored(key);
-    rbac::rules_of_role(&stored, kind, namespace, name).ok_or_else(|| {
-        let plural = if kind == "Role" { "roles" } else { "clusterroles" };
-        let names = simcluster_model::error::Names { group: GROUP, plural, kind };
-        ApiError::not_found(names, name)
-    })
+    // The real server names the resource of the request here, with the name of the role.
+    let missing = || ApiError::not_found(call.resource.names(), name);
+    rbac::rules_of_role(&stored, kind, namespace, name).ok_or_else(missing)
 }
 
 /// The parts of rules that a user does not have himself.

@@ -147,16 +147,11 @@ impl<'a> Write<'a> {
     }
 
     /// Creates the object, trying further names where the server makes them.
-    pub(super) async fn create(&self, mut object: Value) -> Result<Value, ApiError> {
-        let prefix = object::meta_str(&object, "generateName").to_owned();
-        let generated = object::name(&object).is_empty() && !prefix.is_empty();
+    pub(super) async fn create(&self, object: Value) -> Result<Value, ApiError> {
+        let generated = object::name(&object).is_empty()
+            && !object::meta_str(&object, "generateName").is_empty();
         let mut tries = 0;
         loop {
-            if generated {
-                let base: String = prefix.chars().take(58).collect();
-                let name = format!("{base}{}", self.server.name_suffix());
-                object::metadata_mut(&mut object).insert("name".to_owned(), json!(name));
-            }
             tries += 1;
             match self.insert(object.clone()).await {
                 Err(error) if generated && error.reason == "AlreadyExists" => {
@@ -184,6 +179,7 @@ impl<'a> Write<'a> {
         meta::fill_namespace(resource, &self.call.namespace, object)?;
         meta::wipe(object);
         self.server.fill_system_fields(object);
+        self.generate_name(object);
         self.dedup_owners(object);
         if strategy.has_generation() {
             object::metadata_mut(object).insert("generation".to_owned(), json!(1));
@@ -196,6 +192,15 @@ impl<'a> Write<'a> {
         self.warn_of_contents(object, None);
         self.warn_of_finalizers(object, None);
         Ok(())
+    }
+
+    fn generate_name(&self, object: &mut Value) {
+        let prefix = object::meta_str(object, "generateName");
+        if object::name(object).is_empty() && !prefix.is_empty() {
+            let base: String = prefix.chars().take(58).collect();
+            let name = format!("{base}{}", self.server.name_suffix());
+            object::metadata_mut(object).insert("name".to_owned(), json!(name));
+        }
     }
 
     pub(super) fn store_new(&self, mut object: Value) -> Result<Value, ApiError> {
@@ -245,7 +250,7 @@ impl<'a> Write<'a> {
                 object::metadata_mut(&mut object).remove("resourceVersion");
                 match self.insert(object).await {
                     // Somebody was faster; the object is there now, and this is a change of it.
-                    Err(error) if error.reason == "AlreadyExists" => continue,
+                    Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => continue,
                     outcome => return Ok((201, outcome?)),
                 }
             };
@@ -260,6 +265,10 @@ impl<'a> Write<'a> {
                 return Ok((200, answer));
             }
         }
+    }
+
+    fn is_stored(&self, key: &str) -> bool {
+        self.server.store().get(&self.resource().storage_key, key).is_some()
     }
 
     /// Checks the version, restores what may not change, validates and counts the generation.

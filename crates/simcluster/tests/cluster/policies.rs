@@ -170,7 +170,7 @@ async fn nobody_grants_what_he_does_not_have() {
     let refused = post(&bindings, binding("cluster-admin")).await.unwrap_err();
     assert!(refused.contains("is attempting to grant RBAC permissions not currently held"), "{refused}");
     let missing = post(&bindings, binding("nope")).await.unwrap_err();
-    assert_eq!(missing, "clusterroles.rbac.authorization.k8s.io \"nope\" not found");
+    assert_eq!(missing, "rolebindings.rbac.authorization.k8s.io \"nope\" not found");
 }
 
 #[tokio::test(start_paused = true)]
