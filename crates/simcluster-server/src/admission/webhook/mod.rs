@@ -3,6 +3,8 @@
 mod hook;
 mod mutating;
 mod review;
+#[cfg(test)]
+mod tests;
 mod validating;
 
 use std::collections::BTreeSet;
