@@ -55,7 +55,8 @@ impl Controller {
     fn expected(&self, pods: &[Arc<Pod>]) -> i32 {
         let mut owners: BTreeMap<String, i32> = BTreeMap::new();
         for pod in pods {
-            let Some(owner) = pod.owner_references().iter().find(|one| one.controller == Some(true))
+            let Some(owner) =
+                pod.owner_references().iter().find(|one| one.controller == Some(true))
             else {
                 continue;
             };
@@ -65,9 +66,9 @@ impl Controller {
                 continue;
             };
             let above = set.owner_references().iter().find(|one| one.controller == Some(true));
-            let deployment = above.filter(|one| one.kind == "Deployment").and_then(|one| {
-                self.deployments.get(&Key::new(&key.namespace, &one.name))
-            });
+            let deployment = above
+                .filter(|one| one.kind == "Deployment")
+                .and_then(|one| self.deployments.get(&Key::new(&key.namespace, &one.name)));
             let (uid, replicas) = match deployment {
                 Some(deployment) => (deployment.uid(), deployment.spec.replicas),
                 None => (set.uid(), set.spec.replicas),
@@ -98,9 +99,8 @@ impl Controller {
         let old = budget.status.clone().unwrap_or_default();
         // Pods that an eviction has taken count as gone until they are.
         let disrupted = old.disrupted_pods.unwrap_or_default().into_iter().filter(|(name, _)| {
-            pods.iter().any(|pod| {
-                pod.name_any() == *name && pod.metadata.deletion_timestamp.is_none()
-            })
+            pods.iter()
+                .any(|pod| pod.name_any() == *name && pod.metadata.deletion_timestamp.is_none())
         });
         let disrupted: BTreeMap<String, Time> = disrupted.collect();
         PodDisruptionBudgetStatus {
@@ -118,7 +118,8 @@ impl Controller {
         let status = if allowed { "True" } else { "False" };
         let old = budget.status.as_ref().and_then(|status| status.conditions.as_ref());
         let old = old.into_iter().flatten().find(|one| one.type_ == CONDITION);
-        let since = old.filter(|one| one.status == status).map(|one| one.last_transition_time.clone());
+        let since =
+            old.filter(|one| one.status == status).map(|one| one.last_transition_time.clone());
         let reason = if allowed { "SufficientPods" } else { "InsufficientPods" };
         vec![Condition {
             last_transition_time: since.unwrap_or_else(|| Time(self.hands.clock.now())),

@@ -96,7 +96,14 @@ impl ApiError {
     /// An error with no details.
     #[must_use]
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None, status: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            status: None,
+        }
     }
 
     /// The same with other details.
@@ -239,7 +246,11 @@ impl ApiError {
     #[must_use]
     pub fn from_status(code: u16, status: Value) -> Self {
         let message = status.get("message").and_then(Value::as_str).unwrap_or_default();
-        Self { status: Some(Box::new(status.clone())), ..Self::new(code, "", message) }
+        let retry = status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64);
+        let retry_after_seconds = retry.and_then(|seconds| u32::try_from(seconds).ok());
+        let details = Details { retry_after_seconds, ..Details::default() };
+        let error = Self::new(code, "", message).with_details(details);
+        Self { status: Some(Box::new(status)), ..error }
     }
 
     /// The `Status` object.

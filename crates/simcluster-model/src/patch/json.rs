@@ -90,7 +90,12 @@ impl Operation<'_> {
     fn apply(&self, document: &mut Value) -> Result<(), String> {
         match self.text("op").unwrap_or("unknown") {
             "add" => add(document, self.text("path")?, self.value()),
-            "remove" => remove(document, self.text("path")?).map(drop),
+            "remove" => {
+                let path = self.text("path")?;
+                let fault =
+                    |why| format!("error in remove for path: '{path}': {why}: missing value");
+                remove(document, path).map(drop).map_err(fault)
+            }
             "replace" => replace(document, self.text("path")?, self.value()),
             "move" => {
                 let value = remove(document, self.text("from")?)?;

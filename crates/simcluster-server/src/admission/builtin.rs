@@ -85,12 +85,7 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
             admit: None,
             validate: Some(pod_security::validate),
         },
-        BuiltIn {
-            name: "Priority",
-            handles: writes_pod,
-            admit: Some(priority),
-            validate: None,
-        },
+        BuiltIn { name: "Priority", handles: writes_pod, admit: Some(priority), validate: None },
         BuiltIn {
             name: "DefaultTolerationSeconds",
             handles: writes_pod,
@@ -152,8 +147,8 @@ fn namespace_lifecycle(server: &ApiServer, attributes: &Attributes) -> Result<()
     let resource = &attributes.resource;
     match attributes.operation {
         Operation::Delete => {
-            let protected = resource.storage_key == NAMESPACES
-                && PROTECTED.contains(&attributes.name.as_str());
+            let protected =
+                resource.storage_key == NAMESPACES && PROTECTED.contains(&attributes.name.as_str());
             let why = "this namespace may not be deleted";
             return if protected { Err(attributes.forbidden(why)) } else { Ok(()) };
         }
@@ -175,9 +170,8 @@ fn namespace_lifecycle(server: &ApiServer, attributes: &Attributes) -> Result<()
     if !object::is_deleting(&namespace) {
         return Ok(());
     }
-    let why = format!(
-        "unable to create new content in namespace {name} because it is being terminated"
-    );
+    let why =
+        format!("unable to create new content in namespace {name} because it is being terminated");
     let mut error = attributes.forbidden(&why);
     error.details.get_or_insert_with(Box::<Details>::default).causes.push(Cause {
         reason: "NamespaceTerminating".to_owned(),

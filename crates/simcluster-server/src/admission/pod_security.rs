@@ -125,9 +125,7 @@ pub(super) fn validate(server: &ApiServer, attributes: &Attributes) -> Result<()
         if !found.is_empty() {
             let shown = policy.enforce.shown();
             let details = details(&found);
-            return Err(
-                attributes.forbidden(&format!("violates PodSecurity {shown:?}: {details}"))
-            );
+            return Err(attributes.forbidden(&format!("violates PodSecurity {shown:?}: {details}")));
         }
     }
     let found = violations(policy.warn.level, pod);
@@ -197,7 +195,8 @@ fn warn_of_pods(server: &ApiServer, attributes: &Attributes, enforce: &Standard)
     attributes.warnings.add(format!(
         "existing pods in namespace {name:?} violate the new PodSecurity enforce level {shown:?}"
     ));
-    let mut texts: Vec<String> = bad.into_iter().map(|(reasons, pods)| who(&pods, &reasons)).collect();
+    let mut texts: Vec<String> =
+        bad.into_iter().map(|(reasons, pods)| who(&pods, &reasons)).collect();
     texts.sort();
     for text in texts {
         attributes.warnings.add(text);

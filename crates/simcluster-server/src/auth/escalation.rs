@@ -86,11 +86,7 @@ fn only_for_garbage_collection(object: &Value, old: &Value) -> bool {
 }
 
 /// The rules of the role that a binding names.
-fn bound_rules(
-    server: &ApiServer,
-    call: &Call,
-    binding: &Value,
-) -> Result<Vec<Value>, ApiError> {
+fn bound_rules(server: &ApiServer, call: &Call, binding: &Value) -> Result<Vec<Value>, ApiError> {
     let reference = binding.get("roleRef");
     let (kind, name) = (text(reference, "kind"), text(reference, "name"));
     let namespace = if kind == "Role" { call.namespace.as_str() } else { "" };

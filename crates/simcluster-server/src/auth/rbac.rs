@@ -198,8 +198,9 @@ pub(super) fn rules_of_role(
 ) -> Option<Vec<Value>> {
     let plural = if kind == "Role" { "roles" } else { "clusterroles" };
     let all = stored(&format!("{GROUP}/{plural}"));
-    let role =
-        all.iter().find(|role| object::name(role) == name && object::namespace(role) == namespace)?;
+    let role = all
+        .iter()
+        .find(|role| object::name(role) == name && object::namespace(role) == namespace)?;
     Some(rules_in(role, &all))
 }
 

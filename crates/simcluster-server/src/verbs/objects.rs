@@ -40,11 +40,7 @@ pub(super) fn install(server: &ApiServer, call: &Call) -> Result<(), ApiError> {
 }
 
 /// The object of a POST as it goes into admission.
-fn new_object(
-    server: &ApiServer,
-    call: &Call,
-    options: &WriteOptions,
-) -> Result<Value, ApiError> {
+fn new_object(server: &ApiServer, call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let resource = &call.resource;
     let mut object = decode::request_body(call, options)?;
     meta::fill_namespace(resource, &call.namespace, &mut object)?;

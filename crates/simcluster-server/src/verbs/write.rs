@@ -17,6 +17,7 @@ use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
+use simcluster_model::schema::prune;
 
 /// The text of a 409 of optimistic locking.
 const MODIFIED: &str =
@@ -116,7 +117,12 @@ impl<'a> Write<'a> {
             Facet::Whole => {
                 let attributes = self.attributes(operation, name, object, old.cloned());
                 self.server.admission().validate(self.server, &attributes).await?;
-                return Ok(attributes.object.unwrap_or_default());
+                let mut object = attributes.object.unwrap_or_default();
+                if self.resource().custom {
+                    // What webhooks added beside the schema was shown to all of them (row AD16).
+                    prune(&mut object, &self.resource().schema);
+                }
+                return Ok(object);
             }
             Facet::Scale => {
                 let view = |object: &Value| scale::view(self.resource(), object);
@@ -250,7 +256,9 @@ impl<'a> Write<'a> {
                 object::metadata_mut(&mut object).remove("resourceVersion");
                 match self.insert(object).await {
                     // Somebody was faster; the object is there now, and this is a change of it.
-                    Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => continue,
+                    Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => {
+                        continue;
+                    }
                     outcome => return Ok((201, outcome?)),
                 }
             };
@@ -259,8 +267,7 @@ impl<'a> Write<'a> {
             let object = transform(Some(&existing))?;
             let object = self.admit(Operation::Update, name, object, Some(&existing)).await?;
             let object = self.prepare_update(name, object, &existing)?;
-            let object =
-                self.validate(Operation::Update, name, object, Some(&existing)).await?;
+            let object = self.validate(Operation::Update, name, object, Some(&existing)).await?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
             }

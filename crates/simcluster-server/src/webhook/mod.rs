@@ -140,9 +140,9 @@ fn check_type(document: &Value, asked: &Value) -> Result<(), String> {
     }
     let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
     let (group, _) = wanted_version.split_once('/').unwrap_or_default();
-    let same_group = version.strip_prefix(group).is_some_and(|rest| {
-        matches!(rest, "/v1" | "/v1beta1") && kind == wanted_kind
-    });
+    let same_group = version
+        .strip_prefix(group)
+        .is_some_and(|rest| matches!(rest, "/v1" | "/v1beta1") && kind == wanted_kind);
     if same_group || (version, kind) == ("v1", "Status") {
         let (found, wanted) = (short(version), short(wanted_version));
         return Err(format!(

@@ -19,7 +19,10 @@ use super::trust::Authority;
 use simcluster_server::webhook::{WebhookCall, WebhookReply};
 
 /// One real call, start to end, on a thread that may block.
-pub(super) fn post(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
+pub(super) fn post(
+    call: &WebhookCall,
+    dialled: Option<SocketAddr>,
+) -> Result<WebhookReply, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| why.to_string())?;
     runtime.block_on(async {
@@ -28,10 +31,7 @@ pub(super) fn post(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<We
     })
 }
 
-async fn exchange(
-    call: &WebhookCall,
-    dialled: Option<SocketAddr>,
-) -> Result<WebhookReply, String> {
+async fn exchange(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
     let uri: http::Uri = call.url.parse().map_err(|why| format!("{why}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let shown = match dialled {
@@ -44,8 +44,10 @@ async fn exchange(
     let connector = TlsConnector::from(Arc::new(tls(&call.authority)?));
     let stream = connector.connect(name, stream).await.map_err(|why| untrusted(&why, &host))?;
     let ended = |_| "EOF".to_owned();
-    let (mut sender, connection) =
-        http1::handshake(TokioIo::new(stream)).await.map_err(ended)?;
+    // Some webhooks, and those who read their logs, expect names of headers as Go writes them.
+    let mut client = http1::Builder::new();
+    let connected = client.title_case_headers(true).handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = connected.map_err(ended)?;
     // It ends with the runtime; its errors are those of the request.
     tokio::spawn(connection);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());

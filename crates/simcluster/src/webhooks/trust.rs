@@ -7,7 +7,9 @@ use tokio_rustls::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
 use tokio_rustls::rustls::client::verify_server_name;
-use tokio_rustls::rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use tokio_rustls::rustls::crypto::{
+    CryptoProvider, verify_tls12_signature, verify_tls13_signature,
+};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::server::ParsedCertificate;
@@ -51,9 +53,7 @@ impl ServerCertVerifier for Authority {
             return Ok(ServerCertVerified::assertion());
         }
         match &self.signed {
-            Some(signed) => {
-                signed.verify_server_cert(certificate, intermediates, name, ocsp, now)
-            }
+            Some(signed) => signed.verify_server_cert(certificate, intermediates, name, ocsp, now),
             None => Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)),
         }
     }

@@ -3,7 +3,6 @@
 
 use std::fmt::Debug;
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, LimitRange, Namespace, Pod, ResourceQuota};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Resource;
@@ -110,11 +109,18 @@ async fn a_limit_range_fills_in_and_refuses() {
     );
     let resources = filled.spec.unwrap().containers[0].resources.clone().unwrap();
     assert_eq!(resources.requests.unwrap()["cpu"].0, "100m");
+    // What is not asked for is asked for as much as the limit, before any LimitRange looks.
     let refused = post(&pods, pod("b", json!({ "limits": { "cpu": "3" } }))).await.unwrap_err();
     assert_eq!(
         refused,
-        "pods \"b\" is forbidden: [maximum cpu usage per Container is 2, but limit is 3, cpu max limit \
-         to request ratio per Container is 10, but provided ratio is 30.000000]"
+        "pods \"b\" is forbidden: maximum cpu usage per Container is 2, but limit is 3"
+    );
+    let resources = json!({ "requests": { "cpu": "50m" }, "limits": { "cpu": "1500m" } });
+    let refused = post(&pods, pod("b", resources)).await.unwrap_err();
+    assert_eq!(
+        refused,
+        "pods \"b\" is forbidden: cpu max limit to request ratio per Container is 10, but provided \
+         ratio is 30.000000"
     );
 }
 
@@ -168,7 +174,10 @@ async fn nobody_grants_what_he_does_not_have() {
         })
     };
     let refused = post(&bindings, binding("cluster-admin")).await.unwrap_err();
-    assert!(refused.contains("is attempting to grant RBAC permissions not currently held"), "{refused}");
+    assert!(
+        refused.contains("is attempting to grant RBAC permissions not currently held"),
+        "{refused}"
+    );
     let missing = post(&bindings, binding("nope")).await.unwrap_err();
     assert_eq!(missing, "rolebindings.rbac.authorization.k8s.io \"nope\" not found");
 }
@@ -202,7 +211,8 @@ async fn a_namespace_demands_pod_security() {
     let container = json!({ "name": "c", "image": "i", "securityContext": context });
     let pod = json!({ "metadata": { "name": "p" }, "spec": { "containers": [container] } });
     post(&pods, pod).await.unwrap();
-    let wrong = json!({ "metadata": { "labels": { "pod-security.kubernetes.io/enforce": "strict" } } });
+    let wrong =
+        json!({ "metadata": { "labels": { "pod-security.kubernetes.io/enforce": "strict" } } });
     let refused = namespaces.patch("safe", &PatchParams::default(), &Patch::Merge(wrong)).await;
     let kube::Error::Api(status) = refused.unwrap_err() else { panic!("no answer") };
     assert_eq!(

@@ -11,7 +11,9 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams,
+};
 use kube::core::ApiResource;
 use rcgen::generate_simple_self_signed;
 use serde_json::{Value, json};
@@ -175,12 +177,8 @@ async fn a_write_that_was_overtaken_during_admission_begins_again() {
             answer(&review, json!({ "allowed": true }))
         }
     });
-    configure(
-        &cluster,
-        "ValidatingWebhookConfiguration",
-        json!({ "rules": [rule(&["UPDATE"])] }),
-    )
-    .await;
+    configure(&cluster, "ValidatingWebhookConfiguration", json!({ "rules": [rule(&["UPDATE"])] }))
+        .await;
     let change = json!({ "data": { "a": "2" } });
     let maps = api::<ConfigMap>(&cluster);
     let done = maps.patch("one", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
@@ -255,13 +253,14 @@ async fn serve(respond: fn(Value) -> Value) -> (u16, String) {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             let Ok(stream) = acceptor.accept(stream).await else { continue };
-            let service = service_fn(move |request: http::Request<hyper::body::Incoming>| async move {
-                let body = request.into_body().collect().await.unwrap().to_bytes();
-                let answer = respond(serde_json::from_slice(&body).unwrap());
-                Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from(
-                    answer.to_string(),
-                ))))
-            });
+            let service =
+                service_fn(move |request: http::Request<hyper::body::Incoming>| async move {
+                    let body = request.into_body().collect().await.unwrap().to_bytes();
+                    let answer = respond(serde_json::from_slice(&body).unwrap());
+                    Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from(
+                        answer.to_string(),
+                    ))))
+                });
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service);
             tokio::spawn(connection);
@@ -287,10 +286,7 @@ async fn a_real_webhook_is_called_while_virtual_time_stands_still() {
     let before = Instant::now();
     create(&cluster, "one").await.unwrap();
     let text = message(create(&cluster, "two").await);
-    assert_eq!(
-        text,
-        "admission webhook \"hook.example.com\" denied the request: one is enough"
-    );
+    assert_eq!(text, "admission webhook \"hook.example.com\" denied the request: one is enough");
     assert_eq!(before.elapsed(), Duration::ZERO);
 }
 

@@ -82,13 +82,7 @@ pub fn faults(range: &Value, pod: &Value) -> Vec<String> {
     faults
 }
 
-fn bounds(
-    limit: &Value,
-    of: &str,
-    requests: &Amounts,
-    limits: &Amounts,
-    faults: &mut Vec<String>,
-) {
+fn bounds(limit: &Value, of: &str, requests: &Amounts, limits: &Amounts, faults: &mut Vec<String>) {
     for (name, bound) in amounts(at(limit, &["min"])) {
         let text = format!("minimum {name} usage per {of} is {}", bound.canonical());
         let below = |amount: &&Quantity| amount.nanos() < bound.nanos();
@@ -98,9 +92,10 @@ fn bounds(
                 faults.push(format!("{text}, but request is {}", request.canonical()));
             }
             Some(_) => faults.extend(
-                limits.get(&name).filter(below).map(|limit| {
-                    format!("{text}, but limit is {}", limit.canonical())
-                }),
+                limits
+                    .get(&name)
+                    .filter(below)
+                    .map(|limit| format!("{text}, but limit is {}", limit.canonical())),
             ),
         }
     }
@@ -113,9 +108,10 @@ fn bounds(
                 faults.push(format!("{text}, but limit is {}", limit.canonical()));
             }
             Some(_) => faults.extend(
-                requests.get(&name).filter(above).map(|request| {
-                    format!("{text}, but request is {}", request.canonical())
-                }),
+                requests
+                    .get(&name)
+                    .filter(above)
+                    .map(|request| format!("{text}, but request is {}", request.canonical())),
             ),
         }
     }

@@ -147,7 +147,8 @@ fn app_armor(pod: &Value) -> Option<Violation> {
     let of_pod = kind(pod_context(pod, "appArmorProfile"));
     let of = |one: &Value| kind(at(one, &[CONTEXT, "appArmorProfile"]));
     let bad = named(pod, |one| of(one).is_some());
-    let values: BTreeSet<String> = of_pod.iter().cloned().chain(containers(pod).filter_map(of)).collect();
+    let values: BTreeSet<String> =
+        of_pod.iter().cloned().chain(containers(pod).filter_map(of)).collect();
     let mut values: Vec<String> = values.into_iter().collect();
     let mut parts: Vec<String> = setters(of_pod.is_some(), &bad).into_iter().collect();
     let annotations = object::metadata(pod).get("annotations").and_then(Value::as_object);
@@ -168,8 +169,7 @@ fn app_armor(pod: &Value) -> Option<Violation> {
     if parts.is_empty() {
         return None;
     }
-    let reason =
-        plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values.len());
+    let reason = plural("forbidden AppArmor profile", "forbidden AppArmor profiles", values.len());
     let detail =
         format!("{} must not set AppArmor profile type to {}", parts.join(" and "), quoted(values));
     Some(Violation::new(reason, detail))
@@ -288,8 +288,7 @@ fn proc_mount(pod: &Value) -> Option<Violation> {
     let kind = |one: &Value| text(one, &[CONTEXT, "procMount"]).to_owned();
     let is_bad = |one: &Value| !matches!(kind(one).as_str(), "" | "Default");
     let bad = named(pod, is_bad);
-    let kinds: BTreeSet<String> =
-        containers(pod).filter(|one| is_bad(one)).map(kind).collect();
+    let kinds: BTreeSet<String> = containers(pod).filter(|one| is_bad(one)).map(kind).collect();
     let detail = || {
         let (who, what) = (the_containers(&bad), quoted(&kinds));
         format!("{who} must not set securityContext.procMount to {what}")
@@ -306,8 +305,7 @@ fn selinux(pod: &Value) -> Option<Violation> {
             || !text(options, &["role"]).is_empty()
     };
     let of_pod = pod_context(pod, "seLinuxOptions");
-    let bad =
-        named(pod, |one| at(one, &[CONTEXT, "seLinuxOptions"]).is_some_and(is_bad));
+    let bad = named(pod, |one| at(one, &[CONTEXT, "seLinuxOptions"]).is_some_and(is_bad));
     let who = setters(of_pod.is_some_and(is_bad), &bad)?;
     let of_containers = containers(pod).filter_map(|one| at(one, &[CONTEXT, "seLinuxOptions"]));
     let all: Vec<&Value> = of_pod.into_iter().chain(of_containers).collect();
@@ -340,7 +338,8 @@ fn bad_seccomp(pod: &Value) -> Option<Violation> {
     let of = |one: &Value| kind(at(one, &[CONTEXT, "seccompProfile"]));
     let bad = named(pod, |one| of(one).is_some());
     let who = setters(of_pod.is_some(), &bad)?;
-    let kinds: BTreeSet<String> = of_pod.into_iter().chain(containers(pod).filter_map(of)).collect();
+    let kinds: BTreeSet<String> =
+        of_pod.into_iter().chain(containers(pod).filter_map(of)).collect();
     let detail =
         format!("{who} must not set securityContext.seccompProfile.type to {}", quoted(kinds));
     Some(Violation::new("seccompProfile", detail))

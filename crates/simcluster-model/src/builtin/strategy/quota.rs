@@ -11,9 +11,14 @@ use crate::builtin::quantity::Quantity;
 use crate::object;
 
 /// Kinds that are counted by their plain name, too.
-const COUNTED: [&str; 6] =
-    ["configmaps", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "secrets",
-     "services"];
+const COUNTED: [&str; 6] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+];
 
 /// Amounts of which every container must speak if a quota limits them.
 const REQUIRED: [&str; 6] =
@@ -179,7 +184,8 @@ pub fn charge(
         return Ok(None);
     }
     if new.is("pods") {
-        check_required(&limited, new.object).map_err(|why| format!("failed quota: {name}: {why}"))?;
+        check_required(&limited, new.object)
+            .map_err(|why| format!("failed quota: {name}: {why}"))?;
     }
     if limited.iter().any(|one| !used.contains_key(*one)) {
         let names: Vec<&str> = limited.iter().map(|one| one.as_str()).collect();
@@ -209,9 +215,7 @@ pub fn charge(
         return Ok(Some(shown(&total)));
     }
     let list = |amounts: &Amounts| {
-        let one = |name: &&String| {
-            Some(format!("{name}={}", amounts.get(*name)?.canonical()))
-        };
+        let one = |name: &&String| Some(format!("{name}={}", amounts.get(*name)?.canonical()));
         exceeded.iter().filter_map(one).collect::<Vec<_>>().join(",")
     };
     Err(format!(
@@ -232,9 +236,9 @@ fn check_required(limited: &[&String], pod: &Value) -> Result<(), String> {
         for container in items(pod, &["spec", list]) {
             let of = |list: &str| amounts(at(container, &["resources", list]));
             let said = compute(&of("requests"), &of("limits"));
-            let silent = limited.iter().filter(|one| {
-                REQUIRED.contains(&one.as_str()) && !said.contains_key(one.as_str())
-            });
+            let silent = limited
+                .iter()
+                .filter(|one| REQUIRED.contains(&one.as_str()) && !said.contains_key(one.as_str()));
             for name in silent {
                 missing.entry(name).or_default().insert(text(container, &["name"]));
             }

@@ -205,7 +205,8 @@ fn conditions(hook: &Value, path: &str, faults: &mut Faults) {
 fn review_versions(hook: &Value, path: &str, faults: &mut Faults) {
     let list = items(hook, &["admissionReviewVersions"]);
     if list.is_empty() {
-        return faults.required(path, &format!("must specify one of {}", REVIEW_VERSIONS.join(", ")));
+        return faults
+            .required(path, &format!("must specify one of {}", REVIEW_VERSIONS.join(", ")));
     }
     for (index, version) in list.iter().enumerate() {
         let field = format!("{path}[{index}]");

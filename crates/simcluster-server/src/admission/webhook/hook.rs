@@ -100,7 +100,8 @@ impl Hook {
         let others = server.resources();
         let is_other = |one: &&Arc<Resource>| one.storage_key == own.storage_key && !same(one, own);
         let equivalents: Vec<&Arc<Resource>> = others.iter().filter(is_other).collect();
-        let first = |rule| equivalents.iter().find(|one| matches(rule, one)).map(|one| (*one).clone());
+        let first =
+            |rule| equivalents.iter().find(|one| matches(rule, one)).map(|one| (*one).clone());
         self.rules.iter().find_map(first)
     }
 
@@ -114,7 +115,9 @@ impl Hook {
         if nothing || (attributes.namespace.is_empty() && !is_namespace) {
             return Ok(true);
         }
-        if is_namespace && attributes.subresource.is_empty() && attributes.operation != Operation::Delete
+        if is_namespace
+            && attributes.subresource.is_empty()
+            && attributes.operation != Operation::Delete
         {
             let object = attributes.object.as_ref().unwrap_or(&Value::Null);
             return Ok(selects(&self.namespace_selector, object));

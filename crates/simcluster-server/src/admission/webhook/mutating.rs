@@ -45,16 +45,13 @@ impl Plugin for Mutating {
             if hooks.is_empty() {
                 return Ok(());
             }
-            if attributes.reinvocation.second
-                && attributes.reinvocation.left != attributes.object
-            {
+            if attributes.reinvocation.second && attributes.reinvocation.left != attributes.object {
                 // Another plugin changed the object in its second round.
                 attributes.reinvocation.changed();
             }
             for hook in hooks.iter() {
                 self::hook(server, hook, attributes).await?;
             }
-            prune(attributes);
             attributes.reinvocation.left.clone_from(&attributes.object);
             Ok(())
         })
@@ -109,8 +106,8 @@ async fn call(
              this operation"
         )));
     }
-    let patched = patch::json_patch(&versioned.object, &patch)
-        .map_err(|why| internal(&why.to_string()))?;
+    let patched =
+        patch::json_patch(&versioned.object, &patch).map_err(|why| internal(&why.to_string()))?;
     let object = typed(attributes, resource, patched).map_err(|why| internal(&why))?;
     let changed = object != versioned.object;
     attributes.object = Some(review::convert(resource, &attributes.resource, object));
@@ -142,14 +139,4 @@ fn typed(attributes: &Attributes, resource: &Resource, object: Value) -> Result<
     };
     resource.strategy.default(resource, &mut object);
     Ok(object)
-}
-
-/// Fields that the schema of a custom resource does not know do not survive the webhooks.
-fn prune(attributes: &mut Attributes) {
-    let resource = Arc::clone(&attributes.resource);
-    if let Some(object) = attributes.object.as_mut().filter(|_| resource.custom)
-        && attributes.kind.kind == resource.kind
-    {
-        simcluster_model::schema::prune(object, &resource.schema);
-    }
 }

@@ -189,6 +189,17 @@ impl Response {
                 return Err(wrong(value, "auditAnnotations", "string"));
             }
         }
+        for field in ["message", "reason", "status"] {
+            let value = given("status").and_then(|status| status.get(field));
+            if let Some(other) = value.filter(|value| !value.is_string() && !value.is_null()) {
+                let found = golang::json_type_name(other);
+                let kind = if field == "reason" { "v1.StatusReason" } else { "string" };
+                return Err(format!(
+                    "json: cannot unmarshal {found} into Go struct field Status.response.status.{field} \
+                     of type {kind}"
+                ));
+            }
+        }
         let patch = text("patch", "[]uint8")?.unwrap_or_default();
         let warnings = given("warnings").and_then(Value::as_array);
         Ok(Self {
