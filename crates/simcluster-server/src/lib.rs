@@ -5,6 +5,7 @@ mod admission;
 pub mod auth;
 pub mod http;
 mod lifecycle;
+pub mod resources;
 pub mod server;
 pub mod store;
 pub mod trace;

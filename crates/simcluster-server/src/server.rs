@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
+use crate::auth::policy::{Roles, Scope};
+use crate::auth::rbac;
 use crate::lifecycle;
-use crate::store::Store;
+use crate::resources::Resources;
+use crate::store::{self, Store};
 use crate::trace::Trace;
 use simcluster_clock::Clock;
 use simcluster_model::builtin;
@@ -19,7 +22,10 @@ use simcluster_model::time;
 #[derive(Debug)]
 pub struct ApiServer {
     store: Mutex<Store>,
-    custom: RwLock<BTreeMap<Id, Arc<Resource>>>,
+    custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
+    served: RwLock<Arc<Resources>>,
+    /// What RBAC grants, by namespace, each with the last change that it takes into account.
+    scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
     random: Mutex<Random>,
     trace: Trace,
@@ -29,6 +35,9 @@ pub struct ApiServer {
 
 /// A CRD's spec, accepted names and time of deletion, and whether it is served.
 type Form = ([Value; 3], bool);
+
+/// So many namespaces at most have what RBAC grants in them remembered.
+const SCOPES_MAX: usize = 1000;
 
 /// Group, version and plural of a resource.
 type Id = (String, String, String);
@@ -43,7 +52,9 @@ impl ApiServer {
         }
         Self {
             store: Mutex::new(store),
-            custom: RwLock::default(),
+            custom: Mutex::default(),
+            served: RwLock::new(Arc::new(Resources::with_custom([]))),
+            scopes: Mutex::default(),
             clock,
             random: Mutex::new(Random::stream(seed, "apiserver")),
             trace: Trace::default(),
@@ -66,44 +77,76 @@ impl ApiServer {
     /// All served resources: built-in ones first, then those of CRDs by group, version and plural.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        builtin::resources().iter().chain(custom.values()).cloned().collect()
+        self.served().all().to_vec()
+    }
+
+    /// All served resources, to be found by name.
+    #[must_use]
+    pub fn served(&self) -> Arc<Resources> {
+        Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The resource that a path names.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        let id = (group.to_owned(), version.to_owned(), plural.to_owned());
-        if let Some(resource) = custom.get(&id) {
-            return Some(resource.clone());
-        }
-        builtin::resources()
-            .iter()
-            .find(|r| r.group == group && r.version == version && r.plural == plural)
-            .cloned()
+        self.served().find(group, version, plural).cloned()
     }
 
     /// Any served resource that keeps its objects under a storage key.
     #[must_use]
     pub fn find_stored(&self, storage_key: &str) -> Option<Arc<Resource>> {
-        self.resources()
-            .into_iter()
-            .filter(|resource| resource.storage_key == storage_key)
-            .max_by_key(|resource| resource.version == resource.storage_version)
+        self.served().find_stored(storage_key).cloned()
     }
 
     /// Replaces the resources of one CRD (`group`, `plural`) by those of its present form.
     pub(crate) fn serve_custom(&self, group: &str, plural: &str, resources: Vec<Resource>) {
-        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        let mut custom = self.custom.lock().unwrap_or_else(PoisonError::into_inner);
         custom.retain(|(g, _, p), _| g != group || p != plural);
-        let key = format!("{group}/{plural}");
-        // Open watches look whether their resource is still the same.
-        self.store().touch(&key);
         for resource in resources {
             let id = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
             custom.insert(id, Arc::new(resource));
         }
+        let served = Arc::new(Resources::with_custom(custom.values()));
+        *self.served.write().unwrap_or_else(PoisonError::into_inner) = served;
+        // Open watches look whether their resource is still the same.
+        self.store().touch(&format!("{group}/{plural}"));
+    }
+
+    /// What RBAC grants in a namespace, or in the whole cluster if it is empty: compiled anew only when a
+    /// role or binding has changed.
+    #[must_use]
+    pub fn scope(&self, namespace: &str) -> Arc<Scope> {
+        let kind = |plural: &str| format!("{}/{plural}", rbac::GROUP);
+        let (bindings, roles) = if namespace.is_empty() {
+            (kind("clusterrolebindings"), kind("clusterroles"))
+        } else {
+            (kind("rolebindings"), kind("roles"))
+        };
+        let cluster_roles = kind("clusterroles");
+        let changed = self.store().last_change([&*bindings, &*roles, &*cluster_roles]);
+        if let Some((known, scope)) = self.scopes().get(namespace)
+            && *known == changed
+        {
+            return Arc::clone(scope);
+        }
+        let get = |namespace: &str, name: &str| {
+            let kind = if namespace.is_empty() { &cluster_roles } else { &roles };
+            self.get(kind, namespace, name)
+        };
+        let cluster = || self.stored(&cluster_roles);
+        let bindings = self.store().in_namespace(&bindings, namespace);
+        let roles = Roles { get: &get, cluster: &cluster };
+        let scope = Arc::new(Scope::compile(namespace, bindings, roles));
+        let mut scopes = self.scopes();
+        if scopes.len() >= SCOPES_MAX {
+            scopes.clear();
+        }
+        scopes.insert(namespace.to_owned(), (changed, Arc::clone(&scope)));
+        scope
+    }
+
+    fn scopes(&self) -> MutexGuard<'_, BTreeMap<String, (u64, Arc<Scope>)>> {
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves what a CRD defines, unless that is served already.
@@ -157,6 +200,12 @@ impl ApiServer {
         self.store().all(storage_key)
     }
 
+    /// The stored object of a name, by storage key, in the stored version.
+    #[must_use]
+    pub fn get(&self, storage_key: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        self.store().get(storage_key, &store::key(namespace, name))
+    }
+
     /// The store, locked: never held across an await.
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
@@ -171,7 +220,9 @@ impl ApiServer {
     pub(crate) fn with_surroundings<T>(&self, f: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
         let mut random = || self.random().next_u64();
         let stored = |key: &str| self.stored(key);
-        f(&mut Surroundings { now: self.clock.now(), random: &mut random, stored: &stored })
+        let get = |key: &str, namespace: &str, name: &str| self.get(key, namespace, name);
+        let now = self.clock.now();
+        f(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get })
     }
 
     /// Forgets the history of all objects up to a revision, as etcd does every few minutes.

@@ -154,13 +154,13 @@ fn audit_id(server: &ApiServer, headers: &HeaderMap, line: &str) -> String {
 fn admit(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
     check_timeout(&exchange.info)?;
     let server = exchange.server;
-    let stored = |key: &str| server.stored(key);
+    let scopes = |namespace: &str| server.scope(namespace);
     if let Some(other) = impersonate::wanted(exchange.headers)? {
-        impersonate::check(&stored, &exchange.user, &other)?;
+        impersonate::check(&scopes, &exchange.user, &other)?;
         exchange.user = other.user;
     }
     let wanted = attributes(&exchange.info);
-    let decision = rbac::authorize(&stored, &exchange.user, &wanted);
+    let decision = rbac::authorize(&scopes, &exchange.user, &wanted);
     if decision.allowed {
         return Ok(());
     }
@@ -217,7 +217,7 @@ async fn resource_request(
     exchange: &Exchange<'_>,
     extensions: &http::Extensions,
 ) -> Response<Body> {
-    let resources = exchange.server.resources();
+    let resources = exchange.server.served();
     let target = match route::resource(&exchange.method, &exchange.info, &resources) {
         Route::Resource(target) => target,
         Route::Refused(error) => return exchange.refuse(&error),

@@ -91,6 +91,21 @@ impl Store {
         self.kinds.get(kind).map(|k| k.objects.values().cloned().collect()).unwrap_or_default()
     }
 
+    /// The objects of a kind in a namespace (all if empty), in key order.
+    #[must_use]
+    pub fn in_namespace(&self, kind: &str, namespace: &str) -> Vec<Arc<Value>> {
+        let Some(store) = self.kinds.get(kind) else { return Vec::new() };
+        let range = store.objects.range::<String, _>(namespace_range(namespace));
+        range.map(|(_, object)| Arc::clone(object)).collect()
+    }
+
+    /// The revision of the last write to any of these kinds; 0 if there was none.
+    #[must_use]
+    pub fn last_change<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) -> u64 {
+        let changes = kinds.into_iter().filter_map(|kind| self.kinds.get(kind));
+        changes.map(|store| *store.changed.borrow()).max().unwrap_or_default()
+    }
+
     /// Names of the kinds that have objects now.
     #[must_use]
     pub fn kinds(&self) -> Vec<String> {

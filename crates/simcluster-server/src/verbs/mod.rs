@@ -107,9 +107,8 @@ impl ApiServer {
             return Ok(());
         }
         let name = format!("{}.{}", resource.plural, resource.group);
-        let definitions = self.stored("apiextensions.k8s.io/customresourcedefinitions");
-        let definition = definitions.iter().find(|crd| object::name(crd) == name);
-        let strategy = definition.and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
+        let definition = self.get(crate::lifecycle::DEFINITIONS, "", &name);
+        let strategy = definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
         if strategy.and_then(Value::as_str) == Some("Webhook") {
             return Err(ApiError::unsupported("conversion webhooks"));
         }
