@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
+use crate::http::texts::Texts;
 use crate::lifecycle;
 use crate::resources::Resources;
 use crate::store::{self, Store};
@@ -24,6 +26,7 @@ pub struct ApiServer {
     store: Mutex<Store>,
     custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
     served: RwLock<Arc<Resources>>,
+    texts: Arc<Texts>,
     /// What RBAC grants, by namespace, each with the last change that it takes into account.
     scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
@@ -36,6 +39,12 @@ pub struct ApiServer {
 /// A CRD's spec, accepted names and time of deletion, and whether it is served.
 type Form = ([Value; 3], bool);
 
+/// Storage key of Events.
+const EVENTS: &str = "/events";
+
+/// How long Events stay after they were last written (`--event-ttl`).
+const EVENTS_LIVE: SignedDuration = SignedDuration::from_hours(1);
+
 /// So many namespaces at most have what RBAC grants in them remembered.
 const SCOPES_MAX: usize = 1000;
 
@@ -46,7 +55,8 @@ impl ApiServer {
     /// A server with the built-in resources and no objects.
     #[must_use]
     pub fn new(clock: Clock, seed: u64) -> Self {
-        let mut store = Store::default();
+        let mut store = Store::new(clock);
+        store.let_expire(EVENTS, EVENTS_LIVE);
         for resource in builtin::resources() {
             store.register(&resource.storage_key);
         }
@@ -54,6 +64,7 @@ impl ApiServer {
             store: Mutex::new(store),
             custom: Mutex::default(),
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
+            texts: Arc::default(),
             scopes: Mutex::default(),
             clock,
             random: Mutex::new(Random::stream(seed, "apiserver")),
@@ -72,6 +83,11 @@ impl ApiServer {
     #[must_use]
     pub fn trace(&self) -> &Trace {
         &self.trace
+    }
+
+    /// Texts of objects that lists and watches share.
+    pub(crate) fn texts(&self) -> &Arc<Texts> {
+        &self.texts
     }
 
     /// All served resources: built-in ones first, then those of CRDs by group, version and plural.
@@ -192,6 +208,37 @@ impl ApiServer {
     /// A random number between two bounds, both possible.
     pub(crate) fn between(&self, low: u64, high: u64) -> u64 {
         low + self.random().next_u64() % (high.saturating_sub(low) + 1)
+    }
+
+    /// All objects in the order in which they were written last, each with its resource, for
+    /// [`Self::adopt`] of another server.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<(Arc<Resource>, Arc<Value>)> {
+        let served = self.served();
+        let store = self.store();
+        let all = store.kinds().into_iter().flat_map(|kind| {
+            let resource = served.find_stored(&kind).cloned();
+            let objects = store.all(&kind).into_iter();
+            objects.filter_map(move |object| Some((resource.clone()?, object)))
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(_, object)| object::resource_version(object).parse::<u64>().unwrap_or(0));
+        all
+    }
+
+    /// Stores an object of a built-in kind as if it had been created here and now as it was on another
+    /// server, which checked it.
+    pub fn adopt(&self, resource: &Resource, made: &Value) {
+        let mut object = made.clone();
+        self.fill_system_fields(&mut object);
+        let metadata = object::metadata_mut(&mut object);
+        let time = metadata.get("creationTimestamp").cloned().unwrap_or_default();
+        let fields = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+        for entry in fields.into_iter().flatten() {
+            object::put(entry, "time", time.clone());
+        }
+        let key = store::key(object::namespace(&object), object::name(&object));
+        self.store().put(&resource.storage_key, &key, object);
     }
 
     /// All stored objects of a resource, by storage key (`group/plural`), in the stored version.

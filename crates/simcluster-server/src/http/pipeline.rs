@@ -13,7 +13,7 @@ use crate::http::present::Presentation;
 use crate::http::request::{self, RequestInfo, segments};
 use crate::http::response::{self, Body, Writing};
 use crate::http::route::{self, Route, Target};
-use crate::http::{discovery, health, openapi, reviews, watch};
+use crate::http::{discovery, health, list, openapi, reviews, watch};
 use crate::server::ApiServer;
 use crate::trace;
 use crate::verbs::{Call, Outcome, Verb, Warnings};
@@ -266,11 +266,16 @@ async fn serve_resource(
             }
             response::value(code, writing, &presentation.object(object, clock.now())?)
         }
+        Outcome::List(list) if presentation.is_plain() => {
+            list::response(&list, writing, exchange.server.texts())
+        }
         Outcome::List(list) => {
-            response::value(200, writing, &presentation.list(list, clock.now())?)
+            response::value(200, writing, &presentation.list(list.to_value(), clock.now())?)
         }
         Outcome::Watch(events) => {
-            response::response(200, "application/json", watch::body(events, presentation, clock))
+            let texts = Arc::clone(exchange.server.texts());
+            let body = watch::body(events, presentation, clock, texts);
+            response::response(200, "application/json", body)
         }
     })
 }
