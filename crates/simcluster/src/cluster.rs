@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+#[cfg(feature = "serve")]
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::client;
+#[cfg(feature = "serve")]
 use crate::serve::{self, Served};
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
@@ -179,6 +181,7 @@ impl SimCluster {
 
     /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
     /// [`serve::serve`] takes tokens of other users, too.
+    #[cfg(feature = "serve")]
     pub async fn serve(&self, listen: &str) -> io::Result<Served> {
         serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
     }

@@ -3,6 +3,7 @@
 mod client;
 pub mod cluster;
 pub mod env;
+#[cfg(feature = "serve")]
 pub mod serve;
 
 pub use simcluster_clock as clock;

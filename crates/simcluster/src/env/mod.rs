@@ -17,12 +17,9 @@
 //! });
 //! ```
 
-mod attach;
-mod audit;
 mod backend;
 mod cluster;
-mod control_plane;
-mod kubeconfig;
+mod real;
 #[cfg(test)]
 mod tests;
 
@@ -40,8 +37,10 @@ use tokio::time::timeout;
 pub use backend::Backend;
 pub use cluster::{Cluster, Reached};
 
-use self::control_plane::POD_KINDS;
 use simcluster_controllers::Kind;
+
+/// Those who make Pods run.
+const POD_KINDS: [Kind; 2] = [Kind::Scheduler, Kind::Kubelet];
 
 /// How long one test may take on a real cluster.
 const REAL_TEST: Duration = Duration::from_mins(5);
