@@ -20,7 +20,6 @@ use kube::Client;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 
-use self::owners::group_of;
 use self::runtime::{Hands, Informer, Recorder, Tasks};
 use simcluster_clock::Clock;
 
@@ -189,17 +188,17 @@ struct Informers {
 impl Informers {
     fn new() -> Self {
         Self {
-            deployments: Informer::new(|_| None),
-            replica_sets: Informer::new(|object| Some(group_of(object))),
-            pods: Informer::new(|object| Some(group_of(object))),
-            nodes: Informer::new(|_| None),
-            services: Informer::new(|_| None),
-            endpoint_slices: Informer::new(endpoints::service_of),
-            endpoints: Informer::new(|_| None),
-            namespaces: Informer::new(|_| None),
-            default_accounts: Informer::new(|_| None),
-            root_cas: Informer::new(|_| None),
-            definitions: Informer::new(|_| None),
+            deployments: Informer::new(),
+            replica_sets: Informer::indexed(|set| vec![owners::group_of(set)]),
+            pods: Informer::indexed(pods::groups_of),
+            nodes: Informer::new(),
+            services: Informer::new(),
+            endpoint_slices: Informer::indexed(|slice| Vec::from_iter(endpoints::service_of(slice))),
+            endpoints: Informer::new(),
+            namespaces: Informer::new(),
+            default_accounts: Informer::new(),
+            root_cas: Informer::new(),
+            definitions: Informer::new(),
         }
     }
 

@@ -107,6 +107,8 @@ pub struct Surroundings<'a> {
     pub random: &'a mut dyn FnMut() -> u64,
     /// All stored objects of a resource, by `group/plural` (core: `/plural`).
     pub stored: &'a dyn Fn(&str) -> Vec<Arc<Value>>,
+    /// The stored object of a resource by namespace (empty where there is none) and name.
+    pub get: &'a dyn Fn(&str, &str, &str) -> Option<Arc<Value>>,
 }
 
 impl fmt::Debug for Surroundings<'_> {

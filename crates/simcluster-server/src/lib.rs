@@ -6,6 +6,7 @@ pub mod auth;
 pub mod gate;
 pub mod http;
 mod lifecycle;
+pub mod resources;
 pub mod server;
 pub mod store;
 pub mod trace;

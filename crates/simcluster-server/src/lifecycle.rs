@@ -58,7 +58,11 @@ pub(crate) fn after_write(
             progress(server, object::name(definition));
         }
     } else if resource.custom && after.is_none() {
-        progress(server, &format!("{}.{}", resource.plural, resource.group));
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let definition = server.get(DEFINITIONS, "", &name);
+        if definition.is_some_and(|definition| object::is_deleting(&definition)) {
+            progress(server, &name);
+        }
     }
 }
 

@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
+use crate::auth::policy::{Roles, Scope};
+use crate::auth::rbac;
 use crate::gate::Gate;
+use crate::http::texts::Texts;
 use crate::lifecycle;
-use crate::store::{Compacted, Store};
+use crate::resources::Resources;
+use crate::store::{self, Compacted, Store};
 use crate::trace::Trace;
 use crate::verbs::Call;
 use simcluster_clock::Clock;
@@ -21,7 +26,11 @@ use simcluster_model::time;
 #[derive(Debug)]
 pub struct ApiServer {
     store: Mutex<Store>,
-    custom: RwLock<BTreeMap<Id, Arc<Resource>>>,
+    custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
+    served: RwLock<Arc<Resources>>,
+    texts: Arc<Texts>,
+    /// What RBAC grants, by namespace, each with the last change that it takes into account.
+    scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
     seed: u64,
     /// How often chance was asked for each purpose and object.
@@ -35,6 +44,15 @@ pub struct ApiServer {
 /// A CRD's spec, accepted names and time of deletion, and whether it is served.
 type Form = ([Value; 3], bool);
 
+/// Storage key of Events.
+const EVENTS: &str = "/events";
+
+/// How long Events stay after they were last written (`--event-ttl`).
+const EVENTS_LIVE: SignedDuration = SignedDuration::from_hours(1);
+
+/// So many namespaces at most have what RBAC grants in them remembered.
+const SCOPES_MAX: usize = 1000;
+
 /// Group, version and plural of a resource.
 type Id = (String, String, String);
 
@@ -42,13 +60,17 @@ impl ApiServer {
     /// A server with the built-in resources and no objects.
     #[must_use]
     pub fn new(clock: Clock, seed: u64) -> Self {
-        let mut store = Store::default();
+        let mut store = Store::new(clock);
+        store.let_expire(EVENTS, EVENTS_LIVE);
         for resource in registry::built_in() {
             store.register(&resource.storage_key);
         }
         Self {
             store: Mutex::new(store),
-            custom: RwLock::default(),
+            custom: Mutex::default(),
+            served: RwLock::new(Arc::new(Resources::with_custom([]))),
+            texts: Arc::default(),
+            scopes: Mutex::default(),
             clock,
             seed,
             draws: Mutex::default(),
@@ -86,47 +108,84 @@ impl ApiServer {
         self.gate.shuffle(self.seed);
     }
 
+    /// Texts of objects that lists and watches share.
+    pub(crate) fn texts(&self) -> &Arc<Texts> {
+        &self.texts
+    }
+
     /// All served resources: built-in ones first, then those of CRDs by group, version and plural.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
-        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        registry::built_in().iter().chain(custom.values()).cloned().collect()
+        self.served().all().to_vec()
+    }
+
+    /// All served resources, to be found by name.
+    #[must_use]
+    pub fn served(&self) -> Arc<Resources> {
+        Arc::clone(&self.served.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The resource that a path names.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
-        let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        let id = (group.to_owned(), version.to_owned(), plural.to_owned());
-        if let Some(resource) = custom.get(&id) {
-            return Some(resource.clone());
-        }
-        registry::built_in()
-            .iter()
-            .find(|r| r.group == group && r.version == version && r.plural == plural)
-            .cloned()
+        self.served().find(group, version, plural).cloned()
     }
 
     /// Any served resource that keeps its objects under a storage key.
     #[must_use]
     pub fn find_stored(&self, storage_key: &str) -> Option<Arc<Resource>> {
-        self.resources()
-            .into_iter()
-            .filter(|resource| resource.storage_key == storage_key)
-            .max_by_key(|resource| resource.version == resource.storage_version)
+        self.served().find_stored(storage_key).cloned()
     }
 
     /// Replaces the resources of one CRD (`group`, `plural`) by those of its present form.
     pub(crate) fn serve_custom(&self, group: &str, plural: &str, resources: Vec<Resource>) {
-        let mut custom = self.custom.write().unwrap_or_else(PoisonError::into_inner);
+        let mut custom = self.custom.lock().unwrap_or_else(PoisonError::into_inner);
         custom.retain(|(g, _, p), _| g != group || p != plural);
-        let key = format!("{group}/{plural}");
-        // Open watches look whether their resource is still the same.
-        self.store().touch(&key);
         for resource in resources {
             let id = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
             custom.insert(id, Arc::new(resource));
         }
+        let served = Arc::new(Resources::with_custom(custom.values()));
+        *self.served.write().unwrap_or_else(PoisonError::into_inner) = served;
+        // Open watches look whether their resource is still the same.
+        self.store().touch(&format!("{group}/{plural}"));
+    }
+
+    /// What RBAC grants in a namespace, or in the whole cluster if it is empty: compiled anew only when a
+    /// role or binding has changed.
+    #[must_use]
+    pub fn scope(&self, namespace: &str) -> Arc<Scope> {
+        let kind = |plural: &str| format!("{}/{plural}", rbac::GROUP);
+        let (bindings, roles) = if namespace.is_empty() {
+            (kind("clusterrolebindings"), kind("clusterroles"))
+        } else {
+            (kind("rolebindings"), kind("roles"))
+        };
+        let cluster_roles = kind("clusterroles");
+        let changed = self.store().last_change([&*bindings, &*roles, &*cluster_roles]);
+        if let Some((known, scope)) = self.scopes().get(namespace)
+            && *known == changed
+        {
+            return Arc::clone(scope);
+        }
+        let get = |namespace: &str, name: &str| {
+            let kind = if namespace.is_empty() { &cluster_roles } else { &roles };
+            self.get(kind, namespace, name)
+        };
+        let cluster = || self.stored(&cluster_roles);
+        let bindings = self.store().in_namespace(&bindings, namespace);
+        let roles = Roles { get: &get, cluster: &cluster };
+        let scope = Arc::new(Scope::compile(namespace, bindings, roles));
+        let mut scopes = self.scopes();
+        if scopes.len() >= SCOPES_MAX {
+            scopes.clear();
+        }
+        scopes.insert(namespace.to_owned(), (changed, Arc::clone(&scope)));
+        scope
+    }
+
+    fn scopes(&self) -> MutexGuard<'_, BTreeMap<String, (u64, Arc<Scope>)>> {
+        self.scopes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves what a CRD defines, unless that is served already.
@@ -170,10 +229,47 @@ impl ApiServer {
             .insert("creationTimestamp".to_owned(), json!(time::format_seconds(self.clock.now())));
     }
 
+    /// All objects in the order in which they were written last, each with its resource, for
+    /// [`Self::adopt`] of another server.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<(Arc<Resource>, Arc<Value>)> {
+        let served = self.served();
+        let store = self.store();
+        let all = store.kinds().into_iter().flat_map(|kind| {
+            let resource = served.find_stored(&kind).cloned();
+            let objects = store.all(&kind).into_iter();
+            objects.filter_map(move |object| Some((resource.clone()?, object)))
+        });
+        let mut all: Vec<_> = all.collect();
+        all.sort_by_key(|(_, object)| object::resource_version(object).parse::<u64>().unwrap_or(0));
+        all
+    }
+
+    /// Stores an object of a built-in kind as if it had been created here and now as it was on another
+    /// server, which checked it.
+    pub fn adopt(&self, resource: &Resource, made: &Value) {
+        let mut object = made.clone();
+        self.fill_system_fields(resource, &mut object);
+        let metadata = object::metadata_mut(&mut object);
+        let time = metadata.get("creationTimestamp").cloned().unwrap_or_default();
+        let fields = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
+        for entry in fields.into_iter().flatten() {
+            object::put(entry, "time", time.clone());
+        }
+        let key = store::key(object::namespace(&object), object::name(&object));
+        self.store().put(&resource.storage_key, &key, object);
+    }
+
     /// All stored objects of a resource, by storage key (`group/plural`), in the stored version.
     #[must_use]
     pub fn stored(&self, storage_key: &str) -> Vec<Arc<Value>> {
         self.store().all(storage_key)
+    }
+
+    /// The stored object of a name, by storage key, in the stored version.
+    #[must_use]
+    pub fn get(&self, storage_key: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        self.store().get(storage_key, &store::key(namespace, name))
     }
 
     /// The store, locked: never held across an await.
@@ -201,7 +297,9 @@ impl ApiServer {
         let mut random =
             || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
         let stored = |key: &str| self.stored(key);
-        f(&mut Surroundings { now: self.clock.now(), random: &mut random, stored: &stored })
+        let get = |key: &str, namespace: &str, name: &str| self.get(key, namespace, name);
+        let now = self.clock.now();
+        f(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get })
     }
 
     /// Forgets the history of all objects up to a revision, as etcd does every few minutes.
@@ -213,7 +311,9 @@ impl ApiServer {
     pub(crate) fn restore(&self, revision: u64) -> Result<(), Compacted> {
         self.store().restore(revision)?;
         self.forms.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.custom.write().unwrap_or_else(PoisonError::into_inner).clear();
+        self.custom.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.served.write().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(Resources::with_custom([]));
         lifecycle::serve_all(self);
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::http::present::Presentation;
 use crate::http::request::{self, RequestInfo, segments};
 use crate::http::response::{self, Body, Writing};
 use crate::http::route::{self, Route, Target};
-use crate::http::{discovery, health, openapi, reviews, watch};
+use crate::http::{discovery, health, list, openapi, reviews, watch};
 use crate::server::ApiServer;
 use crate::trace::{self, Changed};
 use crate::verbs::{Call, Outcome, Verb, Warnings};
@@ -227,7 +227,8 @@ fn identify(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
     check_timeout(&exchange.info)?;
     let server = exchange.server;
     if let Some(other) = impersonate::wanted(exchange.headers)? {
-        impersonate::check(&|key: &str| server.stored(key), &exchange.user, &other)?;
+        let scopes = |namespace: &str| server.scope(namespace);
+        impersonate::check(&scopes, &exchange.user, &other)?;
         exchange.user = other.user;
     }
     Ok(())
@@ -235,9 +236,9 @@ fn identify(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
 
 /// Asks the authorizer.
 fn authorize(exchange: &Exchange<'_>) -> Result<(), ApiError> {
-    let stored = |key: &str| exchange.server.stored(key);
+    let scopes = |namespace: &str| exchange.server.scope(namespace);
     let wanted = attributes(&exchange.info);
-    let decision = rbac::authorize(&stored, &exchange.user, &wanted);
+    let decision = rbac::authorize(&scopes, &exchange.user, &wanted);
     if decision.allowed {
         return Ok(());
     }
@@ -296,7 +297,7 @@ async fn resource_request(
     request: &trace::Request,
     view: View,
 ) -> Response<Body> {
-    let resources = exchange.server.resources();
+    let resources = exchange.server.served();
     let target = match route::resource(&exchange.method, &exchange.info, &resources) {
         Route::Resource(target) => target,
         Route::Refused(error) => return exchange.refuse(&error),
@@ -347,8 +348,11 @@ async fn serve_resource(
             }
             response::value(code, writing, &presentation.object(object, clock.now())?)
         }
+        Outcome::List(list) if presentation.is_plain() => {
+            list::response(&list, writing, exchange.server.texts())
+        }
         Outcome::List(list) => {
-            response::value(200, writing, &presentation.list(list, clock.now())?)
+            response::value(200, writing, &presentation.list(list.to_value(), clock.now())?)
         }
         Outcome::Watch(events) => {
             let server = Arc::clone(exchange.server);

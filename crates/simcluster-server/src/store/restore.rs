@@ -25,6 +25,7 @@ impl Store {
             store.objects = objects.into_iter().collect();
             store.log.clear();
             store.compacted = head;
+            store.last_change = head;
             store.changed.notify_waiters();
         }
         Ok(())

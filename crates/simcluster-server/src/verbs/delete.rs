@@ -277,7 +277,7 @@ pub(super) async fn delete_collection(
     let options = DeleteOptions::parse(call, body.as_ref())?;
     let selection = Selection::parse(call, &list_options)?;
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
-    for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+    for item in &list.items {
         let name = object::name(item);
         admission::delete(call, name)?;
         match one(server, call, name, &options) {

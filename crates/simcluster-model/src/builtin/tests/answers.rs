@@ -155,7 +155,12 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     };
     let mut random = || 7;
     let now = Timestamp::UNIX_EPOCH;
-    run(&mut Surroundings { now, random: &mut random, stored: &stored })
+    let get = |key: &str, namespace: &str, name: &str| {
+        let is_it =
+            |one: &Arc<Value>| object::namespace(one) == namespace && object::name(one) == name;
+        stored(key).into_iter().find(is_it)
+    };
+    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {

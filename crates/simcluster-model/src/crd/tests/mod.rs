@@ -63,6 +63,7 @@ fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiE
         now: jiff::Timestamp::UNIX_EPOCH,
         random: &mut random,
         stored: &|_| Vec::<Arc<Value>>::new(),
+        get: &|_, _, _| None,
     };
     resource.strategy.prepare_for_create(resource, &mut object, &mut around)?;
     let faults = resource.strategy.create_faults(resource, &object, Vec::new());
