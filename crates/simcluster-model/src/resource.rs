@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::allocation::Reservation;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::schema::Schema;
@@ -109,6 +110,8 @@ pub struct Surroundings<'a> {
     pub stored: &'a dyn Fn(&str) -> Vec<Arc<Value>>,
     /// The stored object of a resource by namespace (empty where there is none) and name.
     pub get: &'a dyn Fn(&str, &str, &str) -> Option<Arc<Value>>,
+    /// What a Service gets from the cluster.
+    pub reservation: &'a mut Reservation,
 }
 
 impl fmt::Debug for Surroundings<'_> {

@@ -1,6 +1,6 @@
 //! The API server: a store, the resources it serves, a clock and a source of chance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use jiff::SignedDuration;
@@ -16,6 +16,7 @@ use crate::store::{self, Compacted, Store};
 use crate::trace::Trace;
 use crate::verbs::Call;
 use simcluster_clock::Clock;
+use simcluster_model::allocation::{Reservation, ServiceAllocator, ServiceNetwork};
 use simcluster_model::object;
 use simcluster_model::random::Random;
 use simcluster_model::registry;
@@ -39,6 +40,11 @@ pub struct ApiServer {
     gate: Gate,
     /// The form in which each CRD (group, plural) was last brought into force, and whether it is served.
     forms: Mutex<BTreeMap<(String, String), Form>>,
+    services: ServiceAllocator,
+    /// Held while CRDs come into force, so that what is served last is what was written last.
+    lifecycle: Mutex<()>,
+    /// Names of the admission plugins that are off.
+    disabled_admission: BTreeSet<String>,
 }
 
 /// A CRD's spec, accepted names and time of deletion, and whether it is served.
@@ -60,13 +66,9 @@ impl ApiServer {
     /// A server with the built-in resources and no objects.
     #[must_use]
     pub fn new(clock: Clock, seed: u64) -> Self {
-        let mut store = Store::new(clock);
-        store.let_expire(EVENTS, EVENTS_LIVE);
-        for resource in registry::built_in() {
-            store.register(&resource.storage_key);
-        }
+        let services = ServiceAllocator::default();
         Self {
-            store: Mutex::new(store),
+            store: Mutex::new(empty_store(clock, &services)),
             custom: Mutex::default(),
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
             texts: Arc::default(),
@@ -77,6 +79,9 @@ impl ApiServer {
             trace: Trace::default(),
             gate: Gate::new(),
             forms: Mutex::default(),
+            services,
+            lifecycle: Mutex::default(),
+            disabled_admission: BTreeSet::new(),
         }
     }
 
@@ -84,6 +89,29 @@ impl ApiServer {
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Gives Services addresses of another network than `10.0.0.0/16`. For servers without objects.
+    pub fn set_service_network(&mut self, network: ServiceNetwork) {
+        self.services = ServiceAllocator::new(network);
+        self.store = Mutex::new(empty_store(self.clock, &self.services));
+    }
+
+    /// Turns admission plugins off, by kube-apiserver's names.
+    pub fn disable_admission(&mut self, plugins: BTreeSet<String>) {
+        self.disabled_admission = plugins;
+    }
+
+    /// Whether an admission plugin is on.
+    #[must_use]
+    pub fn admits_with(&self, plugin: &str) -> bool {
+        !self.disabled_admission.contains(plugin)
+    }
+
+    /// What gives Services their addresses and node ports.
+    #[must_use]
+    pub fn services(&self) -> &ServiceAllocator {
+        &self.services
     }
 
     /// The server's clock.
@@ -287,10 +315,17 @@ impl ApiServer {
         Random::stream(id, &draw.to_string())
     }
 
-    /// Calls `f` with what strategies may look at when they fill in a subject.
+    /// The right to bring CRDs into force.
+    pub(crate) fn lifecycle(&self) -> MutexGuard<'_, ()> {
+        self.lifecycle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `f` with what strategies may look at when they fill in a subject, and with what a Service
+    /// may be given.
     pub(crate) fn with_surroundings<T>(
         &self,
         subject: &str,
+        reservation: &mut Reservation,
         f: impl FnOnce(&mut Surroundings<'_>) -> T,
     ) -> T {
         let mut chance = None;
@@ -299,7 +334,7 @@ impl ApiServer {
         let stored = |key: &str| self.stored(key);
         let get = |key: &str, namespace: &str, name: &str| self.get(key, namespace, name);
         let now = self.clock.now();
-        f(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get })
+        f(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
     }
 
     /// Forgets the history of all objects up to a revision, as etcd does every few minutes.
@@ -332,4 +367,14 @@ pub(crate) fn subject(resource: &Resource, object: &Value) -> String {
         name => name,
     };
     format!("{}/{}/{name}", resource.storage_key, object::namespace(object))
+}
+
+/// A store with room for the built-in kinds.
+fn empty_store(clock: Clock, services: &ServiceAllocator) -> Store {
+    let mut store = Store::new(clock, services.clone());
+    store.let_expire(EVENTS, EVENTS_LIVE);
+    for resource in registry::built_in() {
+        store.register(&resource.storage_key);
+    }
+    store
 }

@@ -15,6 +15,7 @@ use crate::serve::{self, Served};
 pub use crate::settle::{NotSettled, Settle};
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
+use simcluster_model::allocation::ServiceNetwork;
 use simcluster_model::error::ApiError;
 use simcluster_model::resource::Resource;
 use simcluster_server::auth::{self, User};
@@ -41,6 +42,8 @@ pub struct Builder {
     clock: Option<Clock>,
     shuffled: bool,
     bodies: bool,
+    service_network: ServiceNetwork,
+    disabled_admission: BTreeSet<String>,
 }
 
 impl Builder {
@@ -102,6 +105,21 @@ impl Builder {
         self
     }
 
+    /// The network of the addresses that Services get (default: `10.0.0.0/16`).
+    #[must_use]
+    pub fn service_network(mut self, network: ServiceNetwork) -> Self {
+        self.service_network = network;
+        self
+    }
+
+    /// Turns admission plugins off, by kube-apiserver's names (`--disable-admission-plugins`). A name
+    /// that no plugin has turns nothing off.
+    #[must_use]
+    pub fn without_admission(mut self, plugins: BTreeSet<String>) -> Self {
+        self.disabled_admission = plugins;
+        self
+    }
+
     /// Starts the cluster. Must be called on a tokio runtime: a paused one for virtual time.
     pub fn start(self) -> Result<SimCluster, StartError> {
         if tokio::runtime::Handle::try_current().is_err() {
@@ -110,6 +128,8 @@ impl Builder {
         let start: Timestamp = START.parse().expect("a constant that is a timestamp");
         let clock = self.clock.unwrap_or_else(|| Clock::starting_at(start));
         let mut server = ApiServer::new(clock, self.seed);
+        server.set_service_network(self.service_network);
+        server.disable_admission(self.disabled_admission);
         if self.shuffled {
             server.shuffle();
         }
@@ -155,6 +175,8 @@ impl SimCluster {
             clock: None,
             shuffled: false,
             bodies: false,
+            service_network: ServiceNetwork::default(),
+            disabled_admission: BTreeSet::new(),
         }
     }
 
@@ -199,10 +221,15 @@ impl SimCluster {
     }
 
     /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
-    /// [`serve::serve`] takes tokens of other users, too.
     #[cfg(feature = "serve")]
     pub async fn serve(&self, listen: &str) -> io::Result<Served> {
         serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
+    }
+
+    /// Serves the API with tokens of other users, a request log or other limits.
+    #[cfg(feature = "serve")]
+    pub async fn serve_with(&self, listen: &str, options: serve::Options) -> io::Result<Served> {
+        serve::serve_with(Arc::clone(&self.server), listen, options).await
     }
 
     /// A position in the record of requests, for [`Self::requests_since`].
@@ -307,7 +334,7 @@ fn install(server: &ApiServer) -> Result<(), ApiError> {
                 "name": "kubernetes", "namespace": "default",
                 "labels": { "component": "apiserver", "provider": "kubernetes" },
             },
-            "spec": { "clusterIP": "10.0.0.1", "ports": [port] },
+            "spec": { "clusterIP": server.services().network().first(), "ports": [port] },
         }),
     )?;
     server.install(

@@ -11,5 +11,6 @@ mod settle;
 
 pub use simcluster_clock as clock;
 pub use simcluster_controllers as controllers;
+pub use simcluster_model::allocation::{InvalidNetwork, ServiceNetwork};
 pub use simcluster_server::http::{Body, unauthorized};
 pub use simcluster_server::{auth, server, trace};

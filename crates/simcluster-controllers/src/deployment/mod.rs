@@ -145,7 +145,8 @@ impl Controller {
             if !plan::is_the_new_set(deployment, &in_the_way) {
                 let mut deployment = deployment.clone();
                 let status = deployment.status.get_or_insert_default();
-                status.collision_count = Some(status.collision_count.unwrap_or(0) + 1);
+                status.collision_count =
+                    Some(status.collision_count.unwrap_or(0).saturating_add(1));
                 self.write_status(key, &deployment).await?;
             }
             return Err(error).doing("create a ReplicaSet");

@@ -109,11 +109,12 @@ pub(crate) fn next_size_of_new(deployment: &Deployment, all: &[ReplicaSet], new_
     match strategy(deployment) {
         Strategy::Recreate => wanted(deployment),
         Strategy::RollingUpdate => {
-            let room = wanted(deployment) + plain_surge(deployment) - total_size(all);
+            let most = wanted(deployment).saturating_add(plain_surge(deployment));
+            let room = most.saturating_sub(total_size(all));
             if room <= 0 {
                 return new_size;
             }
-            new_size + room.min(wanted(deployment) - new_size)
+            new_size.saturating_add(room.min(wanted(deployment).saturating_sub(new_size)))
         }
     }
 }

@@ -223,7 +223,7 @@ impl Pass {
     /// One more than the highest revision of the old ReplicaSets.
     fn next_revision(&self) -> i64 {
         let old = self.old_sets().into_iter().filter_map(|place| self.sets.get(place));
-        old.map(annotations::revision).max().unwrap_or(0).max(0) + 1
+        old.map(annotations::revision).max().unwrap_or(0).max(0).saturating_add(1)
     }
 
     /// Creates the ReplicaSet of the current template, if it is missing. The Deployment's note of it is

@@ -123,13 +123,13 @@ pub(crate) fn counts(
         updated_replicas: Some(new.map_or(0, counted)),
         ready_replicas: Some(sum(ready)),
         available_replicas: Some(available),
-        unavailable_replicas: Some((total_size(sets) - available).max(0)),
+        unavailable_replicas: Some(total_size(sets).saturating_sub(available).max(0)),
         terminating_replicas: terminating(sets),
         collision_count: current.collision_count,
         conditions: current.conditions,
     };
-    let (value, reason, message) = if available >= wanted(deployment) - max_unavailable(deployment)
-    {
+    let enough = wanted(deployment).saturating_sub(max_unavailable(deployment));
+    let (value, reason, message) = if available >= enough {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -167,7 +167,7 @@ pub(crate) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
 /// Whether the new status is a step forward from the current one.
 fn has_progressed(current: &DeploymentStatus, new: &DeploymentStatus) -> bool {
     let updated = |status: &DeploymentStatus| status.updated_replicas.unwrap_or(0);
-    let old = |status: &DeploymentStatus| status.replicas.unwrap_or(0) - updated(status);
+    let old = |status: &DeploymentStatus| status.replicas.unwrap_or(0).saturating_sub(updated(status));
     updated(new) > updated(current)
         || old(new) < old(current)
         || new.ready_replicas.unwrap_or(0) > current.ready_replicas.unwrap_or(0)

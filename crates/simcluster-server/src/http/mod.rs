@@ -18,5 +18,5 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use self::pipeline::{handle, unauthorized};
+pub use self::pipeline::{handle, may, unauthorized};
 pub use self::response::Body;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::request::Parts;
 use http::{Request, Response};
 
 use crate::auth::{User, impersonate, rbac};
@@ -44,7 +45,22 @@ pub(super) struct Exchange<'a> {
     changed: Changed,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    fn new(server: &'a Arc<ApiServer>, user: &User, parts: &'a Parts, body: &'a Bytes) -> Self {
+        let query = parts.uri.query().unwrap_or_default();
+        Self {
+            server,
+            user: user.clone(),
+            method: parts.method.as_str().to_owned(),
+            info: request::parse(parts.method.as_str(), parts.uri.path(), query),
+            headers: &parts.headers,
+            body,
+            warnings: Warnings::default(),
+            created: OnceLock::new(),
+            changed: Changed::default(),
+        }
+    }
+
     /// A header as text; empty if it is not there.
     pub(super) fn header(&self, name: &http::HeaderName) -> &str {
         header(self.headers, name)
@@ -82,6 +98,15 @@ fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
+/// Whether a user may do what a request asks for, so far as its head tells. What is refused is refused
+/// again, and recorded, when the request is handled.
+#[must_use]
+pub fn may(server: &Arc<ApiServer>, user: &User, parts: &Parts) -> bool {
+    let content = Bytes::new();
+    let mut exchange = Exchange::new(server, user, parts, &content);
+    identify(&mut exchange).and_then(|()| authorize(&exchange)).is_ok()
+}
+
 /// Answers a request of an authenticated user, unless a fault breaks the connection.
 pub async fn handle(
     server: &Arc<ApiServer>,
@@ -89,18 +114,7 @@ pub async fn handle(
     request: Request<Bytes>,
 ) -> Result<Response<Body>, ConnectionReset> {
     let (parts, content) = request.into_parts();
-    let query = parts.uri.query().unwrap_or_default();
-    let mut exchange = Exchange {
-        server,
-        user: user.clone(),
-        method: parts.method.as_str().to_owned(),
-        info: request::parse(parts.method.as_str(), parts.uri.path(), query),
-        headers: &parts.headers,
-        body: &content,
-        warnings: Warnings::default(),
-        created: OnceLock::new(),
-        changed: Changed::default(),
-    };
+    let mut exchange = Exchange::new(server, user, &parts, &content);
     let identified = identify(&mut exchange);
     let line = format!("{} {}", parts.method, parts.uri);
     let mut recording = server.trace().enter(facts(&exchange, line), &content);

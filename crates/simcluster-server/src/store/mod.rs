@@ -18,7 +18,11 @@ use tokio::sync::Notify;
 use self::expiry::Expiry;
 use self::history::History;
 use simcluster_clock::Clock;
+use simcluster_model::allocation::ServiceAllocator;
 use simcluster_model::object;
+
+/// Storage key of Services.
+const SERVICES: &str = "/services";
 
 /// All objects of a cluster, with history.
 #[derive(Debug)]
@@ -27,6 +31,7 @@ pub struct Store {
     revision: u64,
     kinds: BTreeMap<String, KindStore>,
     history: History,
+    services: ServiceAllocator,
 }
 
 /// The objects of one kind. Keys are `namespace/name`, or `name` where there is no namespace, in
@@ -92,10 +97,12 @@ impl KindStore {
 }
 
 impl Store {
-    /// An empty store, whose history grows old by a clock.
+    /// An empty store, whose history grows old by a clock; the allocator learns of every write to a
+    /// Service.
     #[must_use]
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, revision: 0, kinds: BTreeMap::new(), history: History::default() }
+    pub fn new(clock: Clock, services: ServiceAllocator) -> Self {
+        let history = History::default();
+        Self { clock, revision: 0, kinds: BTreeMap::new(), history, services }
     }
 
     /// The revision of the last write.
@@ -220,6 +227,9 @@ impl Store {
         if let Some(expiry) = &mut store.expiry {
             expiry.begin(key, revision, now);
         }
+        if kind == SERVICES {
+            self.services.follow(before.as_deref(), Some(&object));
+        }
         let change =
             Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
         self.record(kind, change);
@@ -229,6 +239,9 @@ impl Store {
     /// Removes an object; returns it as it was. A missing one is no change.
     pub fn remove(&mut self, kind: &str, key: &str) -> Option<Arc<Value>> {
         let before = self.kind(kind).objects.remove(key)?;
+        if kind == SERVICES {
+            self.services.follow(Some(&before), None);
+        }
         self.revision += 1;
         let change = Change {
             revision: self.revision,

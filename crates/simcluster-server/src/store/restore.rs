@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Compacted, Store};
+use super::{Compacted, SERVICES, Store};
 
 /// How far the revision jumps, so that no client takes a new revision for one that it has seen
 /// (`etcdutl snapshot restore --bump-revision --mark-compacted`).
@@ -21,6 +21,14 @@ impl Store {
         self.revision += JUMP;
         let head = self.revision;
         for (kind, objects) in states {
+            if kind == SERVICES {
+                for gone in self.all(&kind) {
+                    self.services.follow(Some(&gone), None);
+                }
+                for (_, back) in &objects {
+                    self.services.follow(None, Some(back));
+                }
+            }
             let store = self.kind(&kind);
             store.objects = objects.into_iter().collect();
             store.log.clear();

@@ -200,7 +200,7 @@ fn mark(object: &mut Value, now: jiff::Timestamp, grace_seconds: i64) {
     let metadata = object::metadata_mut(object);
     if first {
         if generation > 0 {
-            metadata.insert("generation".to_owned(), json!(generation + 1));
+            metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
         }
         let end = now.checked_add(golang::seconds(grace_seconds)).unwrap_or(now);
         metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(end)));

@@ -10,6 +10,7 @@ use super::options::WriteOptions;
 use super::{Call, meta};
 use crate::server::{ApiServer, subject};
 use crate::store;
+use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
@@ -77,7 +78,10 @@ impl Write<'_> {
         if strategy.has_generation() {
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(1));
         }
-        self.server.with_surroundings(&subject(resource, &object), |around| {
+        let subject = subject(resource, &object);
+        // Held until the object is stored.
+        let mut reservation = self.server.services().reservation(self.options.dry_run);
+        self.server.with_surroundings(&subject, &mut reservation, |around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
         meta::tidy(&mut object);
@@ -138,7 +142,9 @@ impl Write<'_> {
             check_uid(resource, name, &key, expected.uid, &stored)?;
             let existing = read(resource, &stored);
             let object = transform(Some(&existing))?;
-            let object = self.prepare_update(name, object, &existing)?;
+            // Held until the object is stored.
+            let mut reservation = self.server.services().reservation(self.options.dry_run);
+            let object = self.prepare_update(name, object, &existing, &mut reservation)?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
             }
@@ -159,6 +165,7 @@ impl Write<'_> {
         name: &str,
         mut object: Value,
         existing: &Value,
+        reservation: &mut Reservation,
     ) -> Result<Value, ApiError> {
         let resource = self.resource();
         let strategy = &resource.strategy;
@@ -168,7 +175,8 @@ impl Write<'_> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(&subject(resource, &object), |around| {
+            let subject = subject(resource, &object);
+            self.server.with_surroundings(&subject, reservation, |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }
@@ -190,7 +198,7 @@ impl Write<'_> {
         // Neither a status nor a binding says what somebody wants, whatever metadata comes with it.
         let counts = strategy.has_generation() && !matches!(subresource, "status" | "binding");
         if counts && strategy.generation_changes(&object, existing) {
-            let generation = object::generation(existing) + 1;
+            let generation = object::generation(existing).saturating_add(1);
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(generation));
         }
         fieldmanager::ignore_time_changes(existing, &mut object);

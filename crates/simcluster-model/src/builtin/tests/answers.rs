@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::allocation::ServiceAllocator;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::names;
@@ -150,7 +151,6 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     });
     let stored = move |key: &str| match key {
         "/serviceaccounts" => vec![Arc::new(account.clone())],
-        "/services" => vec![Arc::new(taken.clone())],
         _ => Vec::new(),
     };
     let mut random = || 7;
@@ -160,7 +160,12 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
             |one: &Arc<Value>| object::namespace(one) == namespace && object::name(one) == name;
         stored(key).into_iter().find(is_it)
     };
-    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get })
+    // The network of the server that was asked.
+    let services = ServiceAllocator::new("10.0.0.0/24".parse().unwrap());
+    services.follow(None, Some(&taken));
+    let mut reservation = services.reservation(false);
+    let reservation = &mut reservation;
+    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {
