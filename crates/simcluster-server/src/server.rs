@@ -198,8 +198,7 @@ impl ApiServer {
         f: impl FnOnce(&mut Surroundings<'_>) -> T,
     ) -> T {
         let mut chance = None;
-        let mut random =
-            || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
+        let mut random = || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
         let stored = |key: &str| self.stored(key);
         f(&mut Surroundings { now: self.clock.now(), random: &mut random, stored: &stored })
     }
