@@ -329,8 +329,7 @@ impl ApiServer {
         f: impl FnOnce(&mut Surroundings<'_>) -> T,
     ) -> T {
         let mut chance = None;
-        let mut random =
-            || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
+        let mut random = || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
         let stored = |key: &str| self.stored(key);
         let get = |key: &str, namespace: &str, name: &str| self.get(key, namespace, name);
         let now = self.clock.now();

@@ -119,11 +119,7 @@ impl Gate {
     }
 
     /// A request comes in. What it may read is returned.
-    pub(crate) async fn enter(
-        &self,
-        server: &ApiServer,
-        request: &Request,
-    ) -> Result<View, Stop> {
+    pub(crate) async fn enter(&self, server: &ApiServer, request: &Request) -> Result<View, Stop> {
         self.take_turns(request).await;
         let runaway = self.lock().pace.count(Instant::now(), request);
         if let Some(what) = runaway {

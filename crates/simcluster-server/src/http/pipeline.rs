@@ -24,6 +24,7 @@ use crate::verbs::{Call, Outcome, Verb, Warnings};
 use simcluster_model::codec::body;
 use simcluster_model::error::ApiError;
 use simcluster_model::golang;
+use simcluster_model::random::Random;
 use simcluster_model::resource::Resource;
 use simcluster_model::schema::is_go_duration;
 
@@ -121,13 +122,19 @@ pub async fn handle(
     recording.changed = exchange.changed.clone();
     let answer = match identified {
         Err(refused) => Ok(exchange.refuse(&refused)),
-        Ok(()) => within_limit(&exchange, pass(&exchange, &parts.extensions, &recording.request)).await,
+        Ok(()) => {
+            within_limit(&exchange, pass(&exchange, &parts.extensions, &recording.request)).await
+        }
     };
     let mut answer = answer?;
     if exchange.method == "HEAD" {
         *answer.body_mut() = Body::empty();
     }
-    let audit_id = audit_id(server, &parts.headers, &recording.request);
+    // Other clients, and the order in which requests are answered, change no id.
+    let audit_id = audit_id(&parts.headers, || {
+        let trace::Request { user, client_ordinal, .. } = &recording.request;
+        Random::stream(server.seed(), &format!("audit/{user}/{client_ordinal}"))
+    });
     response::finish(&mut answer, &audit_id, &exchange.warnings.texts());
     if let Some(name) = exchange.created.get().filter(|_| exchange.info.name.is_empty()) {
         recording.request.name.clone_from(name);
@@ -220,18 +227,15 @@ pub fn unauthorized(server: &Arc<ApiServer>, request: &Request<Bytes>) -> Respon
     );
     let error = ApiError::new(401, "Unauthorized", "Unauthorized");
     let mut answer = response::error(&error, writing);
-    let id = audit_id(server, headers, &trace::Request::default());
+    let id = audit_id(headers, || server.chance("audit", "unauthorized"));
     response::finish(&mut answer, &id, &[]);
     answer
 }
 
-/// The request's own id, or one that depends only on whose how-manieth request it is.
-fn audit_id(server: &ApiServer, headers: &HeaderMap, request: &trace::Request) -> String {
+/// The request's own id, or a random one.
+fn audit_id(headers: &HeaderMap, chance: impl FnOnce() -> Random) -> String {
     match header(headers, &http::HeaderName::from_static("audit-id")) {
-        "" => {
-            let subject = format!("{}/{}", request.user, request.client_ordinal);
-            server.chance("audit", &subject).uuid()
-        }
+        "" => chance().uuid(),
         own => own.to_owned(),
     }
 }

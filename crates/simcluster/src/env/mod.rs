@@ -171,11 +171,9 @@ pub fn run(needs: &Needs, test: impl AsyncFnOnce(Cluster)) {
                 Some(sim) => within_virtual_time(sim, body).await,
                 None => body.await,
             },
-            Backend::ControlPlane | Backend::Kubeconfig => {
-                timeout(REAL_TEST, body)
-                    .await
-                    .unwrap_or_else(|_| failed("the test took over 5 minutes".to_owned()))
-            }
+            Backend::ControlPlane | Backend::Kubeconfig => timeout(REAL_TEST, body)
+                .await
+                .unwrap_or_else(|_| failed("the test took over 5 minutes".to_owned())),
         };
         cluster.finish(outcome.is_err()).await;
         if let Err(panic) = outcome {

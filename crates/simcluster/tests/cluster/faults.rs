@@ -57,7 +57,11 @@ async fn errors_come_before_or_after_the_commit() {
         (Failure::Unavailable, 503, "unable to handle the request"),
         (Failure::Timeout, 504, "allotted timeout"),
         (
-            Failure::Status { code: 507, reason: "InsufficientStorage", message: "full".to_owned() },
+            Failure::Status {
+                code: 507,
+                reason: "InsufficientStorage",
+                message: "full".to_owned(),
+            },
             507,
             "full",
         ),

@@ -159,7 +159,8 @@ async fn bodies_are_recorded_if_asked_for() {
     create::<ConfigMap>(&cluster, json!({ "metadata": { "name": "a" } })).await;
     let requests = cluster.requests_since(position);
     let [created] = requests.as_slice() else { panic!("{requests:?}") };
-    let text = |body: &Option<bytes::Bytes>| String::from_utf8_lossy(body.as_ref().unwrap()).into_owned();
+    let text =
+        |body: &Option<bytes::Bytes>| String::from_utf8_lossy(body.as_ref().unwrap()).into_owned();
     assert!(text(&created.body).contains(r#""name":"a""#));
     assert!(text(&created.answer).contains(r#""resourceVersion""#));
     assert_eq!((created.client_ordinal, created.code), (1, 201));
