@@ -62,3 +62,26 @@ impl Resources {
         &self.all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_what_a_look_at_each_finds() {
+        let resources = Resources::with_custom([]);
+        for one in resources.all() {
+            let same =
+                |other: &&Arc<Resource>| other.group == one.group && other.plural == one.plural;
+            let scanned: Vec<_> = resources.all().iter().filter(same).collect();
+            let kin: Vec<_> = resources.kin(&one.group, &one.plural).collect();
+            assert_eq!(kin.len(), scanned.len());
+            assert!(kin.iter().zip(&scanned).all(|(one, other)| Arc::ptr_eq(one, other)));
+            let found = resources.find(&one.group, &one.version, &one.plural);
+            assert!(found.is_some_and(|found| Arc::ptr_eq(found, one)), "{one:?}");
+            let stored = resources.find_stored(&one.storage_key);
+            assert!(stored.is_some_and(|found| found.storage_key == one.storage_key), "{one:?}");
+        }
+        assert!(resources.find("", "v2", "pods").is_none());
+    }
+}

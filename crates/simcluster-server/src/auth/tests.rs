@@ -1,13 +1,19 @@
 //! Tests of users and of who may do what.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by panicking"
+)]
 
 use std::sync::Arc;
 
 use http::HeaderMap;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::policy::{Roles, Scope};
-use super::rbac::{Attributes, GROUP, authorize, forbidden, rules_status};
+use super::rbac::{Attributes, GROUP, authorize, forbidden, rules_of, rules_status};
 use super::{User, bootstrap_roles, impersonate};
 use simcluster_model::object;
 
@@ -155,4 +161,50 @@ fn impersonated_users_have_the_groups_of_their_headers() {
     headers.insert("impersonate-user", "boss".parse().unwrap());
     let wanted = impersonate::wanted(&headers).unwrap().unwrap();
     assert_eq!(impersonate::check(&scopes, &dev(), &wanted).unwrap_err().code, 403);
+}
+
+/// A user, a group or an account of namespace `a` or of the binding's own.
+fn subject() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        "[xy]".prop_map(|name| json!({ "kind": "User", "name": name })),
+        "[xy]".prop_map(|name| json!({ "kind": "Group", "name": name })),
+        ("[xy]", "a?").prop_map(|(name, namespace)| {
+            json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace })
+        }),
+    ]
+}
+
+proptest! {
+    /// Bindings that are found by the names in them are those that a look at each finds.
+    #[test]
+    fn a_user_has_the_bindings_that_name_him(
+        bindings in prop::collection::vec(prop::collection::vec(subject(), 0..3), 0..6),
+        name in prop_oneof![Just("x"), Just("system:serviceaccount:a:x"), Just("system:serviceaccount:n:y")],
+        groups in prop::collection::vec("[xyz]", 0..3),
+        namespace in "n?",
+    ) {
+        let user = User { name: name.to_owned(), uid: String::new(), groups };
+        let names = |subject: &Value| {
+            let text = |field: &str| subject[field].as_str().unwrap_or_default().to_owned();
+            let own = if text("namespace").is_empty() { namespace.clone() } else { text("namespace") };
+            let account = format!("system:serviceaccount:{own}:{}", text("name"));
+            match text("kind").as_str() {
+                "User" => text("name") == user.name,
+                "Group" => user.groups.contains(&text("name")),
+                _ => !own.is_empty() && account == user.name,
+            }
+        };
+        let asked = bindings.iter().enumerate().filter(|(_, subjects)| subjects.iter().any(names));
+        let asked: Vec<String> = asked
+            .map(|(number, _)| format!("clusterrole.{GROUP} \"{number}\" not found"))
+            .collect();
+        let objects = bindings.iter().enumerate().map(|(number, subjects)| {
+            let role = json!({ "kind": "ClusterRole", "name": number.to_string() });
+            Arc::new(json!({ "metadata": {}, "roleRef": role, "subjects": subjects }))
+        });
+        let roles = Roles { get: &|_, _| None, cluster: &Vec::new };
+        let own = Arc::new(Scope::compile(&namespace, objects.collect(), roles));
+        let scopes = |of: &str| if of == namespace { Arc::clone(&own) } else { Arc::default() };
+        prop_assert_eq!(rules_of(&scopes, &user, &namespace).1, asked);
+    }
 }

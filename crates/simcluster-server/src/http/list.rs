@@ -1,5 +1,7 @@
 //! Lists as bodies: put together of the texts of their objects.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::Response;
 use serde_json::Value;
@@ -14,7 +16,7 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
     if writing.format != Format::Json || writing.pretty {
         return response::value(200, writing, &list.to_value());
     }
-    let item = |stored| {
+    let item = |stored: &Arc<Value>| {
         let write = || Bytes::from(json_of(&list.item(stored)));
         texts.of((stored, &list.resource, None), TextForm::Item, write)
     };

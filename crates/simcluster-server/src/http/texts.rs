@@ -17,7 +17,7 @@ const TEXT_BYTES: usize = 256;
 
 /// A shared store of texts; the oldest go when there are too many.
 #[derive(Debug, Default)]
-pub struct Texts(Mutex<Kept>);
+pub(crate) struct Texts(Mutex<Kept>);
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -91,5 +91,43 @@ impl Kept {
                 self.bytes -= TEXT_BYTES + text.text.len();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use serde_json::json;
+    use simcluster_model::builtin;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_written_once_and_the_oldest_go() {
+        let texts = Texts::default();
+        let resource = builtin::resources().first().unwrap();
+        let written = Cell::new(0);
+        let show = |stored: &Arc<Value>, form: TextForm| {
+            texts.of((stored, resource, None), form, || {
+                written.set(written.get() + 1);
+                Bytes::from(vec![b' '; 1 << 20])
+            })
+        };
+        let first = Arc::new(json!({ "number": 0 }));
+        show(&first, TextForm::Item);
+        show(&first, TextForm::Item);
+        assert_eq!(written.get(), 1, "it is shared");
+        show(&first, TextForm::Line("ADDED", None));
+        show(&Arc::new(Value::clone(&first)), TextForm::Item);
+        assert_eq!(written.get(), 3, "neither another form nor another object is the same");
+        for number in 0..40 {
+            show(&Arc::new(json!(number)), TextForm::Item);
+        }
+        let kept = texts.lock();
+        assert!(kept.bytes <= BYTES_MAX && kept.texts.len() == kept.order.len());
+        drop(kept);
+        show(&first, TextForm::Item);
+        assert_eq!(written.get(), 44, "it was among the oldest");
     }
 }

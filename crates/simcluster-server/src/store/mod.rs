@@ -158,7 +158,7 @@ impl Store {
         let mut objects: BTreeMap<&String, Arc<Value>> =
             current.map(|(key, object)| (key, object.clone())).collect();
         for change in store.log.iter().rev().take_while(|change| change.revision > revision) {
-            if !in_namespace(&change.key, namespace) || *change.key < *from {
+            if !in_namespace(&change.key, namespace) || change.key.as_str() < from {
                 continue;
             }
             match &change.before {
@@ -202,8 +202,7 @@ impl Store {
         if let Some(expiry) = &mut store.expiry {
             expiry.begin(key, revision, now);
         }
-        let change =
-            Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
+        let change = Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
         self.record(kind, change);
         object
     }
@@ -248,7 +247,7 @@ fn in_namespace(key: &str, namespace: &str) -> bool {
 fn range_from(namespace: &str, from: &str) -> (Bound<String>, Bound<String>) {
     let (start, end) = namespace_range(namespace);
     let is_later = match &start {
-        Bound::Included(first) | Bound::Excluded(first) => *first < *from,
+        Bound::Included(first) | Bound::Excluded(first) => **first < *from,
         Bound::Unbounded => !from.is_empty(),
     };
     // A range must not end before it begins.

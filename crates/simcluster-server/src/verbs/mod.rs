@@ -110,7 +110,8 @@ impl ApiServer {
         }
         let name = format!("{}.{}", resource.plural, resource.group);
         let definition = self.get(crate::lifecycle::DEFINITIONS, "", &name);
-        let strategy = definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
+        let strategy =
+            definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
         if strategy.and_then(Value::as_str) == Some("Webhook") {
             return Err(ApiError::unsupported("conversion webhooks"));
         }
@@ -238,7 +239,7 @@ pub enum Outcome {
 }
 
 /// One event of a watch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct WatchEvent {
     /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub kind: &'static str,
@@ -247,7 +248,7 @@ pub struct WatchEvent {
 }
 
 /// A list as it was read; its items are made into what is shown only where they are shown.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct List {
     /// The resource, in the version asked for.
     pub resource: Arc<Resource>,
@@ -285,7 +286,7 @@ impl List {
 }
 
 /// The object of an event.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Shown {
     /// A stored one in the version of a resource; with another revision than its own if it was deleted.
     Stored(Arc<Value>, Arc<Resource>, Option<u64>),
