@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use simcluster_model::builtin;
+use simcluster_model::registry;
 use simcluster_model::resource::Resource;
 
 /// All served resources: built-in ones first, then those of CRDs by group, version and plural.
@@ -19,7 +19,7 @@ impl Resources {
     pub fn with_custom<'a>(custom: impl IntoIterator<Item = &'a Arc<Resource>>) -> Self {
         let mut resources =
             Self { all: Vec::new(), by_plural: BTreeMap::new(), by_storage: BTreeMap::new() };
-        for resource in builtin::resources().iter().chain(custom) {
+        for resource in registry::built_in().iter().chain(custom) {
             resources.all.push(Arc::clone(resource));
             let kin = resources.by_plural.entry(resource.plural.clone()).or_default();
             kin.push(Arc::clone(resource));

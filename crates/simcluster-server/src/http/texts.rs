@@ -99,14 +99,14 @@ mod tests {
     use std::cell::Cell;
 
     use serde_json::json;
-    use simcluster_model::builtin;
+    use simcluster_model::registry;
 
     use super::*;
 
     #[test]
     fn a_text_is_written_once_and_the_oldest_go() {
         let texts = Texts::default();
-        let resource = builtin::resources().first().unwrap();
+        let resource = registry::built_in().first().unwrap();
         let written = Cell::new(0);
         let show = |stored: &Arc<Value>, form: TextForm| {
             texts.of((stored, resource, None), form, || {

@@ -44,7 +44,8 @@ impl Store {
         let at = self.clock.now();
         let store = self.kind(kind);
         store.log.push_back(change);
-        store.changed.send_replace(revision);
+        store.last = revision;
+        store.changed.notify_waiters();
         let kind = Arc::clone(&store.name);
         self.history.bytes += bytes;
         self.history.changes.push_back(Past { kind, revision, at, bytes });

@@ -6,13 +6,14 @@
 
 mod expiry;
 mod history;
+mod restore;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use self::expiry::Expiry;
 use self::history::History;
@@ -37,9 +38,15 @@ struct KindStore {
     log: VecDeque<Change>,
     /// For kinds whose objects do not stay.
     expiry: Option<Expiry>,
+    /// There was nothing of this kind up to this revision.
+    born: u64,
+    /// The revision of the last change.
+    last: u64,
     /// Changes up to this revision are forgotten.
     compacted: u64,
-    changed: watch::Sender<u64>,
+    /// Wakes those who follow the kind, in the order in which they wait; a `tokio::sync::watch` would
+    /// wake them in an order that no seed chooses.
+    changed: Arc<Notify>,
 }
 
 /// One write.
@@ -56,7 +63,8 @@ pub struct Change {
 }
 
 /// The revision asked for is no longer known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the history before revision {oldest} is forgotten")]
 pub struct Compacted {
     /// The oldest revision whose successors are all known.
     pub oldest: u64,
@@ -69,14 +77,16 @@ pub fn key(namespace: &str, name: &str) -> String {
 }
 
 impl KindStore {
-    fn new(name: &str, compacted: u64) -> Self {
+    fn new(name: &str, born: u64) -> Self {
         Self {
             name: Arc::from(name),
             objects: BTreeMap::new(),
             log: VecDeque::new(),
             expiry: None,
-            compacted,
-            changed: watch::Sender::new(0),
+            born,
+            last: 0,
+            compacted: born,
+            changed: Arc::default(),
         }
     }
 }
@@ -100,6 +110,14 @@ impl Store {
         self.kinds.get(kind)?.objects.get(key).cloned()
     }
 
+    /// The object under a key as it was at a revision; as far back as history goes.
+    #[must_use]
+    pub fn get_at(&self, kind: &str, key: &str, revision: u64) -> Option<Arc<Value>> {
+        let store = self.kinds.get(kind)?;
+        let later = store.log.iter().find(|change| change.revision > revision && change.key == key);
+        later.map_or_else(|| self.get(kind, key), |change| change.before.clone())
+    }
+
     /// All objects of a kind, in key order.
     #[must_use]
     pub fn all(&self, kind: &str) -> Vec<Arc<Value>> {
@@ -118,7 +136,7 @@ impl Store {
     #[must_use]
     pub fn last_change<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) -> u64 {
         let changes = kinds.into_iter().filter_map(|kind| self.kinds.get(kind));
-        changes.map(|store| *store.changed.borrow()).max().unwrap_or_default()
+        changes.map(|store| store.last).max().unwrap_or_default()
     }
 
     /// Names of the kinds that have objects now.
@@ -184,9 +202,9 @@ impl Store {
         Ok(store.log.range(start..).take(max).cloned().collect())
     }
 
-    /// A receiver that changes whenever the kind does.
-    pub fn subscribe(&mut self, kind: &str) -> watch::Receiver<u64> {
-        self.kind(kind).changed.subscribe()
+    /// What is notified whenever the kind changes.
+    pub fn subscribe(&mut self, kind: &str) -> Arc<Notify> {
+        self.kind(kind).changed.clone()
     }
 
     /// Stores an object; returns it with its new resourceVersion.
@@ -229,7 +247,7 @@ impl Store {
     /// Wakes those who follow a kind, though none of its objects changed.
     pub fn touch(&mut self, kind: &str) {
         let store = self.kind(kind);
-        store.changed.send_modify(|_| ());
+        store.changed.notify_waiters();
     }
 
     fn kind(&mut self, kind: &str) -> &mut KindStore {

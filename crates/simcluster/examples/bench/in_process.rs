@@ -133,7 +133,7 @@ async fn fan_out(cluster: &SimCluster) -> anyhow::Result<Duration> {
     let mut watches = Vec::new();
     for _ in 0..WATCHERS {
         let request = http::Request::get(path).body(Bytes::new())?;
-        watches.push(cluster.handle(&User::admin(), request).await.into_body());
+        watches.push(cluster.handle(&User::admin(), request).await?.into_body());
     }
     let api: Api<ConfigMap> = Api::default_namespaced(cluster.client());
     for number in 0..FANNED_OUT {

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use crate::http::request::parse;
 use crate::http::route::{Route, resource};
 use crate::resources::Resources;
-use simcluster_model::builtin;
+use simcluster_model::registry;
 
 /// The built-in resources and two custom ones: `ws` in namespaces, `rs` in none, both in `e.com/v1`.
 fn resources() -> Resources {
-    let all = builtin::resources();
+    let all = registry::built_in();
     let deployments = all.iter().find(|one| one.plural == "deployments").unwrap().as_ref().clone();
     let custom = [("ws", true), ("rs", false)].map(|(plural, namespaced)| {
         let mut one = deployments.clone();
