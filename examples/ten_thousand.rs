@@ -39,7 +39,8 @@ fn main() -> anyhow::Result<()> {
         many => {
             let program = std::env::current_exe()?;
             for number in many {
-                let status = std::process::Command::new(&program).arg(number.to_string()).status()?;
+                let status =
+                    std::process::Command::new(&program).arg(number.to_string()).status()?;
                 anyhow::ensure!(status.success(), "{number} apps: {status}");
             }
             Ok(())

@@ -193,7 +193,9 @@ impl Informers {
             pods: Informer::indexed(pods::groups_of),
             nodes: Informer::new(),
             services: Informer::new(),
-            endpoint_slices: Informer::indexed(|slice| Vec::from_iter(endpoints::service_of(slice))),
+            endpoint_slices: Informer::indexed(|slice| {
+                Vec::from_iter(endpoints::service_of(slice))
+            }),
             endpoints: Informer::new(),
             namespaces: Informer::new(),
             default_accounts: Informer::new(),

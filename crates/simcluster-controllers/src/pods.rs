@@ -28,11 +28,7 @@ pub(crate) fn with_labels(pods: &Store<Pod>, namespace: &str, labels: &Pairs) ->
 
 /// Pods of a namespace among which are all without controller that a selector with these labels may
 /// match.
-pub(crate) fn orphans(
-    pods: &Store<Pod>,
-    namespace: &str,
-    labels: Option<&Pairs>,
-) -> Vec<Arc<Pod>> {
+pub(crate) fn orphans(pods: &Store<Pod>, namespace: &str, labels: Option<&Pairs>) -> Vec<Arc<Pod>> {
     let labels = labels.into_iter().flatten();
     let labels = labels.map(|(key, value)| labelled(namespace, key, value));
     let mut found = pods.smallest_group(labels.chain([orphans_of(namespace)]));

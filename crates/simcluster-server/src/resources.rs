@@ -71,7 +71,8 @@ mod tests {
     fn names_lead_to_what_a_look_at_each_finds() {
         let resources = Resources::with_custom([]);
         for one in resources.all() {
-            let same = |other: &&Arc<Resource>| other.group == one.group && other.plural == one.plural;
+            let same =
+                |other: &&Arc<Resource>| other.group == one.group && other.plural == one.plural;
             let scanned: Vec<_> = resources.all().iter().filter(same).collect();
             let kin: Vec<_> = resources.kin(&one.group, &one.plural).collect();
             assert_eq!(kin.len(), scanned.len());

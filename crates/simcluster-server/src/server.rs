@@ -29,7 +29,7 @@ pub struct ApiServer {
     store: Mutex<Store>,
     custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
     served: RwLock<Arc<Resources>>,
-    texts: Arc<Texts>,
+    texts: Texts,
     /// What RBAC grants, by namespace, each with the last change that it takes into account.
     scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
@@ -71,7 +71,7 @@ impl ApiServer {
             store: Mutex::new(empty_store(clock, &services)),
             custom: Mutex::default(),
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
-            texts: Arc::default(),
+            texts: Texts::default(),
             scopes: Mutex::default(),
             clock,
             seed,
@@ -126,6 +126,11 @@ impl ApiServer {
         &self.trace
     }
 
+    /// Texts of objects that lists and watches share.
+    pub(crate) fn texts(&self) -> &Texts {
+        &self.texts
+    }
+
     /// What every request and every event of a watch passes.
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
@@ -134,11 +139,6 @@ impl ApiServer {
     /// Lets requests run in an order that the seed chooses, not in that in which they came.
     pub fn shuffle(&mut self) {
         self.gate.shuffle(self.seed);
-    }
-
-    /// Texts of objects that lists and watches share.
-    pub(crate) fn texts(&self) -> &Arc<Texts> {
-        &self.texts
     }
 
     /// All served resources: built-in ones first, then those of CRDs by group, version and plural.
@@ -173,10 +173,13 @@ impl ApiServer {
             let id = (resource.group.clone(), resource.version.clone(), resource.plural.clone());
             custom.insert(id, Arc::new(resource));
         }
-        let served = Arc::new(Resources::with_custom(custom.values()));
-        *self.served.write().unwrap_or_else(PoisonError::into_inner) = served;
+        self.publish(Resources::with_custom(custom.values()));
         // Open watches look whether their resource is still the same.
         self.store().touch(&format!("{group}/{plural}"));
+    }
+
+    fn publish(&self, served: Resources) {
+        *self.served.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(served);
     }
 
     /// What RBAC grants in a namespace, or in the whole cluster if it is empty: compiled anew only when a
@@ -346,8 +349,7 @@ impl ApiServer {
         self.store().restore(revision)?;
         self.forms.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.custom.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        *self.served.write().unwrap_or_else(PoisonError::into_inner) =
-            Arc::new(Resources::with_custom([]));
+        self.publish(Resources::with_custom([]));
         lifecycle::serve_all(self);
         Ok(())
     }

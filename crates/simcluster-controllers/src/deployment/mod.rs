@@ -10,13 +10,11 @@ use kube::api::{DeleteParams, Preconditions};
 
 use self::numbers::Strategy;
 use self::plan::{Action, Plan};
-use super::owners::{
-    self, claim, controller_of, is_controlled_by, labels_of, matches, orphans_of,
-};
+use super::owners::{self, claim, controller_of, is_controlled_by, labels_of, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store, message_of,
-    namespace_is_terminating, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
+    message_of, namespace_is_terminating, status_of,
 };
 use super::{Informers, post_params};
 
@@ -46,7 +44,9 @@ impl Controller {
         let controller = Self {
             hands,
             deployments: Arc::clone(&informers.deployments.store),
-            selectors: informers.deployments.enqueue_selecting(&queue, |one| Some(labels_of(&one.spec.selector))),
+            selectors: informers
+                .deployments
+                .enqueue_selecting(&queue, |one| Some(labels_of(&one.spec.selector))),
             sets: Arc::clone(&informers.replica_sets.store),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),

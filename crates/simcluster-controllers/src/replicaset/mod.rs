@@ -12,8 +12,8 @@ use self::plan::{Sizing, Trouble};
 use super::owners::{self, claim, controller_of, is_controlled_by, labels_of, matches};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store, message_of,
-    namespace_is_terminating, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
+    message_of, namespace_is_terminating, status_of,
 };
 use super::{Informers, pods, post_params};
 
@@ -44,7 +44,9 @@ impl Controller {
         let controller = Self {
             hands,
             sets: Arc::clone(&informers.replica_sets.store),
-            selectors: informers.replica_sets.enqueue_selecting(&queue, |set| Some(labels_of(&set.spec.selector))),
+            selectors: informers
+                .replica_sets
+                .enqueue_selecting(&queue, |set| Some(labels_of(&set.spec.selector))),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),
         };

@@ -245,8 +245,7 @@ fn identify(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
     check_timeout(&exchange.info)?;
     let server = exchange.server;
     if let Some(other) = impersonate::wanted(exchange.headers)? {
-        let scopes = |namespace: &str| server.scope(namespace);
-        impersonate::check(&scopes, &exchange.user, &other)?;
+        impersonate::check(&|namespace| server.scope(namespace), &exchange.user, &other)?;
         exchange.user = other.user;
     }
     Ok(())

@@ -89,8 +89,8 @@ impl Lines {
             let event = self.watch.events.next().await?;
             let passed = pass(&self.watch.server, &self.watch.request, &event).await;
             let first = std::mem::take(&mut self.first);
-            let texts = Arc::clone(self.watch.server.texts());
-            let line = line(event, &self.watch.presentation, first, self.watch.clock, &texts);
+            let Watch { presentation, clock, server, .. } = &self.watch;
+            let line = line(event, presentation, first, *clock, server.texts());
             match passed {
                 Ok(()) => {
                     if let Some(line) = line {

@@ -44,7 +44,7 @@ impl Store {
         let at = self.clock.now();
         let store = self.kind(kind);
         store.log.push_back(change);
-        store.last_change = revision;
+        store.last = revision;
         store.changed.notify_waiters();
         let kind = Arc::clone(&store.name);
         self.history.bytes += bytes;

@@ -45,8 +45,8 @@ struct KindStore {
     expiry: Option<Expiry>,
     /// There was nothing of this kind up to this revision.
     born: u64,
-    /// The revision of the last write; 0 if there was none.
-    last_change: u64,
+    /// The revision of the last change.
+    last: u64,
     /// Changes up to this revision are forgotten.
     compacted: u64,
     /// Wakes those who follow the kind, in the order in which they wait; a `tokio::sync::watch` would
@@ -89,7 +89,7 @@ impl KindStore {
             log: VecDeque::new(),
             expiry: None,
             born,
-            last_change: 0,
+            last: 0,
             compacted: born,
             changed: Arc::default(),
         }
@@ -143,7 +143,7 @@ impl Store {
     #[must_use]
     pub fn last_change<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) -> u64 {
         let changes = kinds.into_iter().filter_map(|kind| self.kinds.get(kind));
-        changes.map(|store| store.last_change).max().unwrap_or_default()
+        changes.map(|store| store.last).max().unwrap_or_default()
     }
 
     /// Names of the kinds that have objects now.
@@ -230,8 +230,7 @@ impl Store {
         if kind == SERVICES {
             self.services.follow(before.as_deref(), Some(&object));
         }
-        let change =
-            Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
+        let change = Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
         self.record(kind, change);
         object
     }

@@ -33,7 +33,7 @@ impl Store {
             store.objects = objects.into_iter().collect();
             store.log.clear();
             store.compacted = head;
-            store.last_change = head;
+            store.last = head;
             store.changed.notify_waiters();
         }
         Ok(())

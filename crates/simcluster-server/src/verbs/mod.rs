@@ -112,7 +112,8 @@ impl ApiServer {
         }
         let name = format!("{}.{}", resource.plural, resource.group);
         let definition = self.get(crate::lifecycle::DEFINITIONS, "", &name);
-        let strategy = definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
+        let strategy =
+            definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
         if strategy.and_then(Value::as_str) == Some("Webhook") {
             return Err(ApiError::unsupported("conversion webhooks"));
         }

@@ -179,8 +179,7 @@ impl Page {
         selection: &Selection,
     ) -> Result<List, ApiError> {
         let objects = self.objects(server, call).map_err(|_| self.expired())?;
-        let mut matching =
-            objects.iter().filter(|(_, object)| selection.matches(call, object));
+        let mut matching = objects.iter().filter(|(_, object)| selection.matches(call, object));
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<&(String, Arc<Value>)> = matching.by_ref().take(limit).collect();
         let remaining = matching.count();
