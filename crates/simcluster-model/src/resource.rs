@@ -258,6 +258,12 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         &resource.group
     }
 
+    /// Whether finalizers must be the server's own or have a domain. Custom resources are only warned
+    /// of.
+    fn knows_finalizers(&self) -> bool {
+        false
+    }
+
     /// Whether an object without finalizers that is being deleted may go (Namespaces wait for their
     /// `spec.finalizers`, too).
     fn may_be_removed(&self, _object: &Value) -> bool {

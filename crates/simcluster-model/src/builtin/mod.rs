@@ -25,6 +25,7 @@ use crate::resource::{Resource, ScalePaths};
 use crate::schema::{Schema, SchemaRef};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
 /// All built-in resources in discovery order: the core group first, then the others as a real server
 /// orders them.
@@ -38,6 +39,44 @@ pub fn resources() -> &'static [Arc<Resource>] {
 #[must_use]
 pub fn object_meta() -> SchemaRef {
     definition(OBJECT_META).unwrap_or_default()
+}
+
+/// Decodes a `DeleteOptions`. Any group may have one, and a body need not say that it is one; `Err` is
+/// the text of the 400.
+pub fn decode_delete_options(body: Value) -> Result<Value, String> {
+    /// Kinds that, like `DeleteOptions`, belong to no version.
+    const UNVERSIONED: [&str; 7] = [
+        "Status",
+        "APIVersions",
+        "APIGroup",
+        "APIGroupList",
+        "APIResourceList",
+        "CreateOptions",
+        "UpdateOptions",
+    ];
+    let text = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let api_version = text("apiVersion").unwrap_or("meta.k8s.io/v1");
+    if api_version.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {api_version}"));
+    }
+    match text("kind").unwrap_or("DeleteOptions") {
+        "DeleteOptions" => {}
+        kind if UNVERSIONED.contains(&kind) => {
+            let why = "unknown conversion";
+            return Err(format!("converting (v1.{kind}) to (v1.DeleteOptions): {why}"));
+        }
+        kind => return Err(not_registered(api_version, kind)),
+    }
+    let schema = definition(DELETE_OPTIONS).unwrap_or_default();
+    decode_typed(body, schema.get(), "").map(|decoded| decoded.object)
+}
+
+/// The text of Go's scheme about a kind that it does not know.
+fn not_registered(api_version: &str, kind: &str) -> String {
+    format!(
+        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )
 }
 
 /// The schema of a definition, such as `io.k8s.api.core.v1.PodSpec`.

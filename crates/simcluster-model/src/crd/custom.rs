@@ -50,7 +50,7 @@ fn not_handled(resource: &Resource, why: &str) -> ApiError {
 impl Strategy for CustomStrategy {
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
         let mut object = body;
-        numbers::normalise(&mut object);
+        normalise(&mut object, resource.scale.as_ref());
         let expected = resource.api_version();
         let field = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (field("apiVersion"), field("kind").to_owned());
@@ -211,6 +211,7 @@ impl Strategy for CustomStrategy {
             prune(&mut object, schema);
             fill_defaults(&mut object, schema);
         }
+        metadata::tidy(&mut object);
         let wanted = resource.api_version();
         if object.get("apiVersion").and_then(Value::as_str) != Some(&wanted) {
             put(&mut object, "apiVersion", json!(wanted));
@@ -247,6 +248,22 @@ fn set(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>
         None => {
             map.remove(key);
         }
+    }
+}
+
+/// Brings numbers into the server's form, but for the counts of the scale subresource: the server looks
+/// at these before it writes the object down, and refuses `2.0`.
+fn normalise(object: &mut Value, scale: Option<&ScalePaths>) {
+    let paths = scale.map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
+    let floats: Vec<(&String, Value)> = paths
+        .into_iter()
+        .flatten()
+        .filter_map(|path| Some((path, at_path(object, path)?.clone())))
+        .filter(|(_, count)| count.is_f64())
+        .collect();
+    numbers::normalise(object);
+    for (path, count) in floats {
+        object::set_path(object, path, count);
     }
 }
 

@@ -21,18 +21,36 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     Ok(document)
 }
 
-/// The fields of operations that JSON patch does not know, as strict decoding and warnings name them.
+/// What strict decoding says of a patch, and warnings: keys that stand twice in an operation, fields of
+/// operations that JSON patch does not know, and keys that stand twice in what an operation puts into
+/// the object. `duplicates` are the paths of keys in the patch, such as `[0].value.a`.
 #[must_use]
-pub fn unknown_operation_fields(patch: &Value) -> Vec<String> {
+pub fn notes(patch: &Value, duplicates: &[String]) -> Vec<String> {
     let items = patch.as_array().map(Vec::as_slice).unwrap_or_default();
+    let known = |name: &str| ["op", "path", "from", "value"].contains(&name);
     let fields = items.iter().enumerate().flat_map(|(index, item)| {
         let names = item.as_object().into_iter().flat_map(Map::keys);
         names.map(move |name| (index, name))
     });
-    fields
-        .filter(|(_, name)| !["op", "path", "from", "value"].contains(&name.as_str()))
-        .map(|(index, name)| format!("json patch unknown field \"[{index}].{name}\""))
-        .collect()
+    let unknown: Vec<String> = fields
+        .filter(|(_, name)| !known(name))
+        .map(|(index, name)| format!("[{index}].{name}"))
+        .collect();
+    let twice = duplicates.iter().filter(|path| !unknown.contains(path));
+    let mut notes: Vec<String> =
+        twice.map(|path| format!("json patch duplicate field \"{path}\"")).collect();
+    notes.extend(unknown.iter().map(|path| format!("json patch unknown field \"{path}\"")));
+    for (index, item) in items.iter().enumerate() {
+        let value = format!("[{index}].value");
+        let Some(target) = item.get("path").and_then(Value::as_str) else { continue };
+        if !matches!(item.get("op").and_then(Value::as_str), Some("add" | "replace")) {
+            continue;
+        }
+        let target = target.trim_start_matches('/').replace('/', ".");
+        let below = duplicates.iter().filter_map(|path| path.strip_prefix(&value));
+        notes.extend(below.map(|rest| format!("duplicate field \"{target}{rest}\"")));
+    }
+    notes
 }
 
 struct Operation<'a>(Cow<'a, Map<String, Value>>);

@@ -7,6 +7,7 @@ use super::options::{FieldValidation, WriteOptions};
 use simcluster_model::codec::body::{self, Duplicates};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
+use simcluster_model::golang;
 use simcluster_model::patch::undecodable;
 use simcluster_model::resource::Resource;
 
@@ -15,30 +16,36 @@ pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value,
     let resource = &call.resource;
     let parsed = body::parse(&call.body, &call.content_type, resource)?;
     let decoded = resource.strategy.decode(resource, parsed.value)?;
-    match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
+    let mut duplicates = parsed.duplicates;
+    if !resource.custom {
+        // Go skips what it does not know without looking into it.
+        duplicates.forget_below(&decoded.unknown);
+    }
+    match strictness(call, options, &duplicates, unknown_fields(&decoded.unknown)) {
         Some(fault) => Err(not_handled(resource, &fault)),
         None => Ok(with_defaults(resource, decoded.object)),
     }
 }
 
-/// Reads what a JSON, merge or strategic merge patch made of an object. `unknown` are texts about the
-/// patch itself.
+/// Reads what a JSON, merge or strategic merge patch made of an object. `noted` are texts about the
+/// patch itself, `patch` is what a refusal shows instead of the object.
 pub(super) fn patched(
     call: &Call,
     options: &WriteOptions,
     patched: Value,
-    unknown: Vec<String>,
+    noted: Vec<String>,
+    patch: Option<&Value>,
 ) -> Result<Value, ApiError> {
     let resource = &call.resource;
     if resource.custom {
         check_type(resource, &patched)?;
     }
-    let shown = patched.to_string();
+    let shown = patch.map_or_else(|| patched.to_string(), golang::plain);
     let decoded = resource
         .strategy
         .decode(resource, patched)
         .map_err(|error| unpatchable(resource, &shown, error))?;
-    let unknown = [unknown, unknown_fields(&decoded.unknown)].concat();
+    let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
     match strictness(call, options, &Duplicates::default(), unknown) {
         Some(fault) => Err(undecodable(&shown, &fault)),
         None => Ok(with_defaults(resource, decoded.object)),

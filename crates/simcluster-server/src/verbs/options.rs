@@ -1,10 +1,13 @@
 //! Request options: `CreateOptions`, `UpdateOptions`, `PatchOptions`, `DeleteOptions`, `ListOptions`.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use serde_json::{Value, json};
 
 use super::Call;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
+use simcluster_model::{golang, object};
 
 /// Longest field manager name, in bytes.
 const FIELD_MANAGER_MAX: usize = 128;
@@ -128,8 +131,14 @@ pub(crate) fn is_true(text: &str) -> bool {
 /// A number in the query; the 400 is Go's.
 fn number(call: &Call, name: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = call.param(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let fault = || format!("strconv.ParseInt: parsing {}: invalid syntax", json!(text));
-    text.parse().map(Some).map_err(|_| ApiError::bad_request(fault()))
+    let fault = |error: &ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            _ => "invalid syntax",
+        };
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", golang::quote(text)))
+    };
+    text.parse().map(Some).map_err(|error| fault(&error))
 }
 
 /// Options of delete and deletecollection.
@@ -168,17 +177,7 @@ impl DeleteOptions {
     }
 
     fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
-        let text = |path: &[&str]| {
-            let mut node = Some(body);
-            for key in path {
-                node = node.and_then(|node| node.get(key));
-            }
-            node.and_then(Value::as_str).map(str::to_owned)
-        };
-        if !matches!(text(&["kind"]).as_deref(), None | Some("" | "DeleteOptions")) {
-            let why = "decoded object cannot be converted to DeleteOptions";
-            return Err(ApiError::bad_request(why));
-        }
+        let text = |path: &str| object::at_path(body, path).and_then(Value::as_str).map(str::to_owned);
         let values: Vec<&str> = body
             .get("dryRun")
             .and_then(Value::as_array)
@@ -188,9 +187,9 @@ impl DeleteOptions {
             dry_run: dry_run(&values, faults),
             grace_period_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             orphan_dependents: body.get("orphanDependents").and_then(Value::as_bool),
-            propagation_policy: text(&["propagationPolicy"]),
-            uid: text(&["preconditions", "uid"]),
-            resource_version: text(&["preconditions", "resourceVersion"]),
+            propagation_policy: text("propagationPolicy"),
+            uid: text("preconditions.uid"),
+            resource_version: text("preconditions.resourceVersion"),
         })
     }
 

@@ -44,8 +44,7 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     if apply {
         return apply_config(server, call, &options);
     }
-    let given: Value = serde_json::from_slice(&call.body)
-        .map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
+    let given = objects::read_json_patch(call)?.value;
     let json = call.content_type == "application/json-patch+json";
     write(server, call, &options, &|current| {
         if json {
@@ -63,12 +62,14 @@ fn apply_config(
     options: &WriteOptions,
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
-    let mut config = objects::read_apply(call, options)?;
-    objects::name_config(call, &mut config);
+    let config = objects::read_apply(call)?;
     let transform = |existing: Option<&Value>| {
         let now = server.clock().now();
         let (manager, force) = (&options.manager, options.force);
-        fieldmanager::apply(resource, existing, &config, manager, "scale", force, now)
+        let object =
+            fieldmanager::apply(resource, existing, &config.value, manager, "scale", force, now)?;
+        objects::check_duplicates(call, options, &config.duplicates)?;
+        Ok(object)
     };
     let write = Write { server, call, options };
     let (code, object) = write.update(&call.name, &Expected::default(), &transform)?;

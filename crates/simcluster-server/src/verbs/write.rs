@@ -13,6 +13,7 @@ use crate::store;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
+use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
@@ -78,7 +79,7 @@ impl Write<'_> {
         self.server.with_surroundings(|around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
-        meta::tidy(&mut object);
+        meta::tidy(resource, &mut object);
         let faults = meta::faults(resource, &object);
         self.refuse(&object, &strategy.create_faults(resource, &object, faults))?;
         self.warn_of_contents(&object, None);
@@ -103,7 +104,7 @@ impl Write<'_> {
                 return Err(exists(resource, &name, &existing));
             }
             if self.options.dry_run {
-                return Ok(object);
+                return Ok(read(resource, &strategy_stored(resource, object)));
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
@@ -172,13 +173,12 @@ impl Write<'_> {
         }
         strategy.prepare_for_update(resource, subresource, &mut object, existing);
         restore_after(&mut object, existing);
-        meta::tidy(&mut object);
+        meta::tidy(resource, &mut object);
         let common = meta::faults(resource, &object);
-        let changes = meta::update_faults(&object, existing);
-        let mut faults = [common.clone(), changes.clone()].concat();
+        let changes = meta::update_faults(resource, &object, existing);
+        let mut faults = [common, changes.clone()].concat();
         if resource.custom {
-            // The real server validates metadata once for all kinds, and once more for this one.
-            faults.extend(common);
+            // The real server validates changes once for all kinds, and once more for this one.
             faults.extend(changes);
         }
         let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
@@ -218,17 +218,18 @@ impl Write<'_> {
             }
             return Some(object);
         }
-        if self.options.dry_run {
-            return Some(object);
-        }
         let new = strategy_stored(resource, object);
+        if self.options.dry_run {
+            return Some(read(resource, &new));
+        }
         let written = {
             let mut store = self.server.store();
             match store.get(&resource.storage_key, key) {
                 Some(now) if Arc::ptr_eq(&now, stored) => {}
                 _ => return None,
             }
-            if new == **stored {
+            // Empty metadata that no read shows makes every write a change.
+            if new == **stored && metadata::is_tidy(object::metadata(&new)) {
                 return Some(existing.clone());
             }
             store.put(&resource.storage_key, key, new)
@@ -282,8 +283,11 @@ impl Write<'_> {
     fn dedup_owners(&self, object: &mut Value) {
         let repeated = meta::dedup_owners(object);
         if !repeated.is_empty() {
+            // Patches are looked at only once, and late.
+            let patches = self.call.content_type.contains("-patch+");
+            let when = if patches { " after mutating admission happens" } else { "" };
             self.call.warnings.add(format!(
-                ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+                ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
                  references in 1.20+, and may reject such requests as early as 1.24; please fix \
                  your requests; duplicate UID(s) observed: {}",
                 repeated.join(", ")

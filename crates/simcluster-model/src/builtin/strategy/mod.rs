@@ -71,7 +71,12 @@ impl Strategy for BuiltIn {
         if api_version != resource.api_version() || kind != resource.kind {
             return Err(refused(&mismatch(resource, &api_version, &kind)));
         }
+        // An empty list is kept where it says something: managed fields are to be forgotten.
+        let resets = body.pointer("/metadata/managedFields").filter(|list| **list == json!([])).cloned();
         let mut decoded = decode_typed(body, &resource.schema, "").map_err(|why| refused(&why))?;
+        if let Some(empty) = resets {
+            metadata_mut(&mut decoded.object).insert("managedFields".to_owned(), empty);
+        }
         put(&mut decoded.object, "apiVersion", json!(api_version));
         put(&mut decoded.object, "kind", json!(kind));
         Ok(decoded)
@@ -195,6 +200,10 @@ impl Strategy for BuiltIn {
         if resource.plural == "events" { "" } else { &resource.group }
     }
 
+    fn knows_finalizers(&self) -> bool {
+        self.rules.knows_finalizers
+    }
+
     fn may_be_removed(&self, object: &Value) -> bool {
         (self.rules.may_be_removed)(object)
     }
@@ -225,10 +234,7 @@ impl Strategy for BuiltIn {
 /// Why a body of this version and kind cannot become the resource's kind.
 fn mismatch(resource: &Resource, api_version: &str, kind: &str) -> String {
     if super::definition_name(api_version, kind).is_none() {
-        return format!(
-            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
-             \"pkg/runtime/scheme.go:111\""
-        );
+        return super::not_registered(api_version, kind);
     }
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let package = internal_package(&resource.group);

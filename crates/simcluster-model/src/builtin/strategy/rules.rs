@@ -57,6 +57,8 @@ pub(super) struct Rules {
     pub(super) orphans_by_default: bool,
     /// Whether a client may give the status when it creates an object.
     pub(super) keeps_status_on_create: bool,
+    /// Whether finalizers without a domain must be the server's own.
+    pub(super) knows_finalizers: bool,
     /// Field labels beside name and namespace.
     pub(super) field_labels: Labels,
 }
@@ -84,6 +86,7 @@ impl Rules {
             returns_deleted_object: false,
             orphans_by_default: false,
             keeps_status_on_create: false,
+            knows_finalizers: true,
             field_labels: &[],
         }
     }
@@ -113,6 +116,7 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
             allow_create_on_update: true,
             prepare_for_create: small::create_lease,
             prepare_for_update: small::update_lease,
+            knows_finalizers: false,
             validate: policy::lease,
             ..Rules::plain()
         },
@@ -224,6 +228,7 @@ fn event() -> Rules {
         allow_create_on_update: true,
         validate: event::stored,
         validate_update: Some(event::stored_update),
+        knows_finalizers: false,
         encode_stored: event::encode_stored,
         decode_stored: event::decode_stored,
         field_labels: labels::EVENT,
@@ -291,9 +296,12 @@ fn with_spec(plural: &str) -> Rules {
         "networkpolicies" => {
             Rules { status_subresource: false, validate: network::network_policy, ..base }
         }
-        "poddisruptionbudgets" => {
-            Rules { allow_unconditional_update: false, validate: policy::disruption_budget, ..base }
-        }
+        "poddisruptionbudgets" => Rules {
+            allow_unconditional_update: false,
+            validate: policy::disruption_budget,
+            knows_finalizers: false,
+            ..base
+        },
         "horizontalpodautoscalers" => Rules { validate: policy::autoscaler, ..base },
         _ => base,
     }
