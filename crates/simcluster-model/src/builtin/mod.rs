@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use self::data::DATA;
 pub use self::decode::decode_typed;
 use crate::object::set_path;
-use crate::resource::{Resource, ScalePaths};
+use crate::resource::{Decoded, Resource, ScalePaths};
 use crate::schema::{Schema, SchemaRef};
 
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
@@ -69,6 +69,24 @@ pub fn decode_delete_options(body: Value) -> Result<Value, String> {
     }
     let schema = definition(DELETE_OPTIONS).unwrap_or_default();
     decode_typed(body, schema.get(), "").map(|decoded| decoded.object)
+}
+
+/// Decodes a `Scale` of `autoscaling/v1`; `Err` is the text of Go's decoder.
+pub fn decode_scale(body: Value) -> Result<Decoded, String> {
+    const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+    let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (text("apiVersion"), text("kind")) {
+        ("autoscaling/v1", "Scale") => {}
+        (api_version, kind) if definition_name(api_version, kind).is_none() => {
+            return Err(not_registered(api_version, kind));
+        }
+        (api_version, kind) => {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            let why = "unknown conversion";
+            return Err(format!("converting ({version}.{kind}) to (autoscaling.Scale): {why}"));
+        }
+    }
+    decode_typed(body, definition(SCALE).unwrap_or_default().get(), "")
 }
 
 /// The text of Go's scheme about a kind that it does not know.

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Call;
 use super::options::{FieldValidation, WriteOptions};
+use simcluster_model::builtin;
 use simcluster_model::codec::body::{self, Duplicates};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
@@ -49,6 +50,55 @@ pub(super) fn patched(
     match strictness(call, options, &Duplicates::default(), unknown) {
         Some(fault) => Err(undecodable(&shown, &fault)),
         None => Ok(with_defaults(resource, decoded.object)),
+    }
+}
+
+/// Reads the body of a PUT of a Scale. The real server knows no Scale of a custom resource that it
+/// could not read, and says so.
+pub(super) fn scale(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
+    let custom = call.resource.custom;
+    let refused = |error: ApiError| {
+        if custom {
+            let scheme = r#"in scheme "pkg/runtime/scheme.go:111""#;
+            let why = format!("no kind is registered for the type v1.Scale {scheme}");
+            return ApiError::bad_request(why);
+        }
+        error
+    };
+    let resource = Resource {
+        group: "autoscaling".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Scale".to_owned(),
+        custom: false,
+        ..Resource::clone(&call.resource)
+    };
+    let parsed = body::parse(&call.body, &call.content_type, &resource).map_err(refused)?;
+    let text = |key: &str| parsed.value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
+    let (kind, version) = (text("kind").to_owned(), version.to_owned());
+    let decoded = builtin::decode_scale(parsed.value).map_err(|why| {
+        let text = format!("{kind} in version \"{version}\" cannot be handled as a Scale: {why}");
+        refused(ApiError::bad_request(text))
+    })?;
+    match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
+        Some(fault) => Err(not_handled(&resource, &fault)),
+        None => Ok(decoded.object),
+    }
+}
+
+/// Reads what a patch made of a Scale.
+pub(super) fn patched_scale(
+    call: &Call,
+    options: &WriteOptions,
+    patched: Value,
+    noted: Vec<String>,
+) -> Result<Value, ApiError> {
+    let shown = patched.to_string();
+    let decoded = builtin::decode_scale(patched).map_err(|why| undecodable(&shown, &why))?;
+    let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
+    match strictness(call, options, &Duplicates::default(), unknown) {
+        Some(fault) => Err(undecodable(&shown, &fault)),
+        None => Ok(decoded.object),
     }
 }
 

@@ -159,7 +159,7 @@ fn fate(
     now: jiff::Timestamp,
 ) -> Fate {
     if resource.storage_key == NAMESPACES {
-        return namespace_fate(stored, now);
+        return namespace_fate(stored, now, &finalizers(resource, stored, options));
     }
     if resource.storage_key == DEFINITIONS && !object::is_deleting(stored) {
         return Fate::Marked(lifecycle::mark_definition(stored, now));
@@ -264,11 +264,16 @@ fn finalizers(resource: &Resource, stored: &Value, options: &DeleteOptions) -> V
 }
 
 /// Namespaces are marked first; they go when their content and finalizers are gone (row NS04).
-fn namespace_fate(stored: &Value, now: jiff::Timestamp) -> Fate {
+fn namespace_fate(stored: &Value, now: jiff::Timestamp, finalizers: &[String]) -> Fate {
     if !object::is_deleting(stored) {
         let mut object = stored.clone();
-        object::metadata_mut(&mut object)
-            .insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        let metadata = object::metadata_mut(&mut object);
+        metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".to_owned(), json!(finalizers));
+        }
         object::set_path(&mut object, "status.phase", json!("Terminating"));
         return Fate::Marked(object);
     }
@@ -284,9 +289,9 @@ pub(super) async fn delete_collection(
     call: &Call,
 ) -> Result<Outcome, ApiError> {
     let list_options = ListOptions::parse(call, false)?;
+    let selection = Selection::parse(call, &list_options)?;
     let body = body::parse_delete_options(&call.body, &call.content_type)?;
     let options = DeleteOptions::parse(call, body.as_ref())?;
-    let selection = Selection::parse(call, &list_options)?;
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
     for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
         let name = object::name(item);

@@ -43,11 +43,17 @@ pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiErro
         Ok(object)
     };
     let uid = object::uid(&object);
-    let create_missing = call.subresource.is_empty() && resource.strategy.allow_create_on_update();
+    let create_missing = may_create(call);
     let expected = Expected { create_missing, uid: Some(uid) };
     let write = Write { server, call, options: &options };
     let (code, answer) = write.update(&call.name, &expected, &transform)?;
     Ok(Outcome::Object(code, answer))
+}
+
+/// Whether an update of a missing object creates it, be it by way of its status.
+fn may_create(call: &Call) -> bool {
+    matches!(call.subresource.as_str(), "" | "status")
+        && call.resource.strategy.allow_create_on_update()
 }
 
 /// The ways to patch.
@@ -66,7 +72,8 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     let options = WriteOptions::parse_patch(call, apply)?;
     let kind = read_patch(call)?;
     let transform = |existing: Option<&Value>| transform(server, call, &options, &kind, existing);
-    let expected = Expected { create_missing: apply && call.subresource.is_empty(), uid: None };
+    let create_missing = apply && (call.subresource.is_empty() || may_create(call));
+    let expected = Expected { create_missing, uid: None };
     let write = Write { server, call, options: &options };
     let (code, answer) = write.update(&call.name, &expected, &transform)?;
     Ok(Outcome::Object(code, answer))
@@ -107,6 +114,11 @@ fn read_patch(call: &Call) -> Result<Kind, ApiError> {
 /// Reads a patch that is no apply.
 pub(super) fn read_json_patch(call: &Call) -> Result<json::Parsed, ApiError> {
     json::parse(&call.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))
+}
+
+/// What strict decoding says of the keys that stand twice in a patch.
+pub(super) fn duplicate_fields(patch: &json::Parsed) -> Vec<String> {
+    patch.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
 }
 
 /// Reads an apply configuration: YAML, of which JSON is a part.
@@ -169,13 +181,10 @@ fn transform(
             return checked(call, object);
         }
     };
-    let duplicates = |patch: &json::Parsed| {
-        patch.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
-    };
     let (noted, shown) = match kind {
         Kind::Json(patch) => (patch::notes(&patch.value, &patch.duplicates), None),
-        Kind::Merge(patch) => (duplicates(patch), None),
-        Kind::Strategic(patch) => (duplicates(patch), Some(&patch.value)),
+        Kind::Merge(patch) => (duplicate_fields(patch), None),
+        Kind::Strategic(patch) => (duplicate_fields(patch), Some(&patch.value)),
         Kind::Apply(_) => (Vec::new(), None),
     };
     let mut object = decode::patched(call, options, patched, noted, shown)?;

@@ -5,6 +5,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use serde_json::{Value, json};
 
 use super::Call;
+use super::selectors::LabelSelector;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
 use simcluster_model::{golang, object};
@@ -194,13 +195,15 @@ impl DeleteOptions {
     }
 
     fn from_query(call: &Call, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
+        let given =
+            |name: &str| call.param(name).filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Self {
             dry_run: dry_run(&call.params("dryRun"), faults),
             grace_period_seconds: number(call, "gracePeriodSeconds")?,
             orphan_dependents: call.param("orphanDependents").map(is_true),
             propagation_policy: call.param("propagationPolicy").map(str::to_owned),
-            uid: None,
-            resource_version: None,
+            uid: given("uid"),
+            resource_version: given("resourceVersion"),
         })
     }
 
@@ -256,6 +259,8 @@ impl ListOptions {
             send_initial_events: call.param("sendInitialEvents").map(is_true),
             timeout_seconds: number(call, "timeoutSeconds")?.and_then(|n| u64::try_from(n).ok()),
         };
+        // Part of reading the query: what it says of labels comes before what options may be.
+        LabelSelector::parse(&options.label_selector)?;
         let faults = if watch { options.watch_faults() } else { options.list_faults() };
         if faults.is_empty() {
             return Ok(options);

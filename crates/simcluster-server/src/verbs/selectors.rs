@@ -45,7 +45,10 @@ impl LabelSelector {
     #[must_use]
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object::metadata(object).get("labels");
-        let label = |key: &str| labels.and_then(|all| all.get(key)).and_then(Value::as_str);
+        // Null labels of applied custom resources read as empty ones.
+        let label = |key: &str| {
+            labels.and_then(|all| all.get(key)).map(|value| value.as_str().unwrap_or_default())
+        };
         self.0.iter().all(|requirement| requirement.test.holds(label(&requirement.key)))
     }
 }
@@ -301,7 +304,9 @@ impl FieldSelector {
 }
 
 fn supported(resource: &Resource, label: &str) -> Result<(), ApiError> {
-    let common = matches!(label, "metadata.name" | "metadata.namespace");
+    // Kinds with labels of their own and no namespace do not know the label of it either.
+    let placed = resource.namespaced || !resource.strategy.has_field_labels();
+    let common = label == "metadata.name" || (label == "metadata.namespace" && placed);
     let own = |label: &str| resource.strategy.field_label(resource, &Value::Null, label).is_some();
     if common || own(label) {
         return Ok(());

@@ -97,7 +97,10 @@ impl Write<'_> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::raw(why));
         }
-        object::metadata_mut(&mut object).remove("resourceVersion");
+        // A dry run gives no version, and shows the one that came.
+        if !self.options.dry_run {
+            object::metadata_mut(&mut object).remove("resourceVersion");
+        }
         let stored = {
             let mut store = self.server.store();
             if let Some(existing) = store.get(&resource.storage_key, &key) {
@@ -128,10 +131,14 @@ impl Write<'_> {
                 if !expected.create_missing {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
+                check_uid(resource, name, &key, expected.uid, &Value::Null)?;
                 let object = transform(None)?;
+                version_of(&object)?;
                 let mut object = self.admit_create(object)?;
                 // A version given for a missing object is ignored.
-                object::metadata_mut(&mut object).remove("resourceVersion");
+                if !self.options.dry_run {
+                    object::metadata_mut(&mut object).remove("resourceVersion");
+                }
                 return Ok((201, self.insert(object)?));
             };
             check_uid(resource, name, &key, expected.uid, &stored)?;
@@ -256,15 +263,7 @@ impl Write<'_> {
         existing: &Value,
     ) -> Result<(), ApiError> {
         let resource = self.resource();
-        let text = object::resource_version(object);
-        let version: u64 = if text.is_empty() {
-            0
-        } else {
-            text.parse().map_err(|_| {
-                let quoted = json!(text);
-                ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
-            })?
-        };
+        let version = version_of(object)?;
         if version == 0 {
             if !resource.strategy.allow_unconditional_update() {
                 let why = "must be specified for an update";
@@ -274,7 +273,7 @@ impl Write<'_> {
             }
             let current = json!(object::resource_version(existing));
             object::metadata_mut(object).insert("resourceVersion".to_owned(), current);
-        } else if text != object::resource_version(existing) {
+        } else if object::resource_version(object) != object::resource_version(existing) {
             return Err(ApiError::conflict(resource.names(), name, MODIFIED));
         }
         Ok(())
@@ -348,6 +347,18 @@ fn exhausted(mut error: ApiError) -> ApiError {
     error
 }
 
+/// The version that an object names; none is 0.
+fn version_of(object: &Value) -> Result<u64, ApiError> {
+    let text = object::resource_version(object);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let quoted = json!(text);
+        ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
+    })
+}
+
 /// The precondition that a PUT's own UID makes (row UP08).
 fn check_uid(
     resource: &Resource,
@@ -364,7 +375,15 @@ fn check_uid(
     let path = if resource.custom {
         format!("{}/{}", resource.group, resource.plural)
     } else {
-        resource.plural.clone()
+        // Where these kinds have been kept since before they had their names.
+        match resource.plural.as_str() {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            "ingresses" => "ingress",
+            plural => plural,
+        }
+        .to_owned()
     };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \

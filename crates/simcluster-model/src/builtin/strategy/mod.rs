@@ -145,6 +145,10 @@ impl Strategy for BuiltIn {
         }
     }
 
+    fn warnings(&self, _resource: &Resource, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        (self.rules.warnings)(object)
+    }
+
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
         let differs = |path: &str| at_path(object, path) != at_path(old, path);
         match self.rules.generation {
