@@ -97,6 +97,8 @@ pub struct Decoded {
     pub object: Value,
     /// Paths of the unknown fields that were dropped, in the order the server lists them.
     pub unknown: Vec<String>,
+    /// Why the object is none of the resource all the same: said once unknown fields have been.
+    pub refused: Option<ApiError>,
 }
 
 /// What a strategy may look at beside the object itself.

@@ -29,7 +29,7 @@ pub fn decode_typed(value: Value, schema: &Schema, path: &str) -> Result<Decoded
     let object = decoder.value(value, schema)?.unwrap_or_else(|| empty(schema));
     match decoder.saved {
         Some(error) => Err(error),
-        None => Ok(Decoded { object, unknown: decoder.unknown }),
+        None => Ok(Decoded { object, unknown: decoder.unknown, refused: None }),
     }
 }
 

@@ -11,9 +11,10 @@ use crate::golang;
 
 const OPERATIONS_MAX: usize = 10_000;
 
-/// The document after all operations of the patch.
-pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let operations = decode(patch)?;
+/// The document after all operations of the patch. Who does not ask for unknown fields (`strict` is
+/// false) does not have the types of fields checked either, until an operation needs them.
+pub fn json_patch(document: &Value, patch: &Value, strict: bool) -> Result<Value, PatchError> {
+    let operations = decode(patch, strict)?;
     let mut document = document.clone();
     for operation in &operations {
         operation.apply(&mut document).map_err(PatchError::Rejected)?;
@@ -55,18 +56,22 @@ pub fn notes(patch: &Value, duplicates: &[String]) -> Vec<String> {
 
 struct Operation<'a>(Cow<'a, Map<String, Value>>);
 
-fn decode(patch: &Value) -> Result<Vec<Operation<'_>>, PatchError> {
+fn decode(patch: &Value, strict: bool) -> Result<Vec<Operation<'_>>, PatchError> {
+    let stage = if strict { "error decoding patch: " } else { "" };
     let malformed = |value: &Value, target: &str| {
-        PatchError::Malformed(format!(
-            "error decoding patch: json: cannot unmarshal {} into Go {target}",
-            golang::json_type_name(value)
-        ))
+        let found = golang::json_type_name(value);
+        PatchError::Malformed(format!("{stage}json: cannot unmarshal {found} into Go {target}"))
+    };
+    let (list_type, item_type) = if strict {
+        ("value of type []handlers.jsonPatchOp", "value of type handlers.jsonPatchOp")
+    } else {
+        ("value of type jsonpatch.Patch", "value of type jsonpatch.Operation")
     };
     let items = match patch {
         Value::Array(items) => items.as_slice(),
         Value::Null => &[],
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            return Err(malformed(patch, "value of type []handlers.jsonPatchOp"));
+            return Err(malformed(patch, list_type));
         }
     };
     let mut operations = Vec::with_capacity(items.len());
@@ -75,10 +80,10 @@ fn decode(patch: &Value) -> Result<Vec<Operation<'_>>, PatchError> {
             Value::Object(fields) => Cow::Borrowed(fields),
             Value::Null => Cow::Owned(Map::new()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err(malformed(item, "value of type handlers.jsonPatchOp"));
+                return Err(malformed(item, item_type));
             }
         };
-        for name in ["op", "path", "from"] {
+        for name in ["op", "path", "from"].into_iter().filter(|_| strict) {
             if let Some(value) = fields.get(name).filter(|it| !it.is_string() && !it.is_null()) {
                 let target = format!("struct field jsonPatchOp.{name} of type string");
                 return Err(malformed(value, &target));

@@ -23,8 +23,11 @@ pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value,
         duplicates.forget_below(&decoded.unknown);
     }
     match strictness(call, options, &duplicates, unknown_fields(&decoded.unknown)) {
-        Some(fault) => Err(not_handled(resource, &fault)),
-        None => Ok(with_defaults(resource, decoded.object)),
+        Some(fault) => Err(not_handled(resource, &decoded.object, &fault)),
+        None => match decoded.refused {
+            Some(refused) => Err(refused),
+            None => Ok(with_defaults(resource, decoded.object)),
+        },
     }
 }
 
@@ -81,7 +84,7 @@ pub(super) fn scale(call: &Call, options: &WriteOptions) -> Result<Value, ApiErr
         refused(ApiError::bad_request(text))
     })?;
     match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
-        Some(fault) => Err(not_handled(&resource, &fault)),
+        Some(fault) => Err(not_handled(&resource, &decoded.object, &fault)),
         None => Ok(decoded.object),
     }
 }
@@ -147,9 +150,10 @@ fn strictness(
 }
 
 /// 400 of a body that is not an object of the kind.
-fn not_handled(resource: &Resource, why: &str) -> ApiError {
+fn not_handled(resource: &Resource, object: &Value, why: &str) -> ApiError {
     let kind = &resource.kind;
-    let version = &resource.version;
+    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
     let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
     ApiError::bad_request(text)
 }

@@ -165,7 +165,7 @@ fn transform(
     let absent = Value::Null;
     let current = existing.unwrap_or(&absent);
     let patched = match kind {
-        Kind::Json(patch) => patch::json_patch(current, &patch.value)?,
+        Kind::Json(patch) => patch::json_patch(current, &patch.value, options.looks_closely())?,
         Kind::Merge(patch) => patch::merge_patch(current, &patch.value)?,
         Kind::Strategic(patch) => {
             patch::strategic_merge(current, &patch.value, &resource.schema)?

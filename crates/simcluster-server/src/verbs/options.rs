@@ -5,7 +5,7 @@ use std::num::{IntErrorKind, ParseIntError};
 use serde_json::{Value, json};
 
 use super::Call;
-use super::selectors::LabelSelector;
+use super::selectors::{FieldSelector, LabelSelector};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
 use simcluster_model::{golang, object};
@@ -54,6 +54,11 @@ impl WriteOptions {
             faults.push(FieldError::forbidden("force", "may not be specified for non-apply patch"));
         }
         Self::checked(call, "PatchOptions", faults)
+    }
+
+    /// Whether anybody wants to know of unknown and repeated fields.
+    pub(crate) fn looks_closely(&self) -> bool {
+        self.field_validation != FieldValidation::Ignore
     }
 
     fn checked(call: &Call, kind: &str, mut faults: Vec<FieldError>) -> Result<Self, ApiError> {
@@ -261,6 +266,7 @@ impl ListOptions {
         };
         // Part of reading the query: what it says of labels comes before what options may be.
         LabelSelector::parse(&options.label_selector)?;
+        FieldSelector::terms(&options.field_selector)?;
         let faults = if watch { options.watch_faults() } else { options.list_faults() };
         if faults.is_empty() {
             return Ok(options);

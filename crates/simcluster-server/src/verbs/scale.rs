@@ -49,7 +49,7 @@ pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     write(server, call, &options, None, &|current| {
         let (patched, noted) = if json {
             let noted = patch::notes(&given.value, &given.duplicates);
-            (patch::json_patch(current, &given.value)?, noted)
+            (patch::json_patch(current, &given.value, options.looks_closely())?, noted)
         } else {
             (patch::merge_patch(current, &given.value)?, objects::duplicate_fields(&given))
         };

@@ -182,6 +182,10 @@ impl Parser {
         if open != "(" {
             return Err(format!("found '{open}' expected: '('"));
         }
+        let first = self.peek().to_owned();
+        if first.is_empty() || (is_operator(&first) && !matches!(first.as_str(), ")" | ",")) {
+            return Err(format!("found '{first}', expected: ',', ')' or identifier"));
+        }
         let mut values = BTreeSet::new();
         let mut item = String::new();
         loop {
@@ -259,7 +263,7 @@ fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {
 pub(crate) struct FieldSelector(Vec<Term>);
 
 #[derive(Debug, Clone)]
-struct Term {
+pub(super) struct Term {
     label: String,
     value: String,
     equal: bool,
@@ -268,6 +272,13 @@ struct Term {
 impl FieldSelector {
     /// Parses the query parameter and checks that the resource supports its labels.
     pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
+        let terms = Self::terms(text)?;
+        terms.iter().try_for_each(|term| supported(resource, &term.label))?;
+        Ok(Self(terms))
+    }
+
+    /// What a query parameter says, whatever the resource.
+    pub(super) fn terms(text: &str) -> Result<Vec<Term>, ApiError> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
         let mut terms = Vec::new();
@@ -276,11 +287,9 @@ impl FieldSelector {
                 let why = format!("invalid selector: '{text}'; can't understand '{part}'");
                 return Err(ApiError::bad_request(why));
             };
-            let term = Term { label: label.to_owned(), value: unescape(value)?, equal };
-            supported(resource, &term.label)?;
-            terms.push(term);
+            terms.push(Term { label: label.to_owned(), value: unescape(value)?, equal });
         }
-        Ok(Self(terms))
+        Ok(terms)
     }
 
     /// Whether everything is selected.

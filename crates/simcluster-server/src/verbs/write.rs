@@ -58,8 +58,9 @@ impl Write<'_> {
             }
             tries += 1;
             match self.insert(object.clone()) {
-                Err(error) if generated && error.reason == "AlreadyExists" => {
-                    if tries == NAME_TRIES_MAX {
+                // The real server gives up at once on a name that it did not make, and says the same.
+                Err(error) if !prefix.is_empty() && error.reason == "AlreadyExists" => {
+                    if !generated || tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
                     }
                 }

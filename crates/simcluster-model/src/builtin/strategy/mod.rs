@@ -12,6 +12,7 @@ mod pod_spec;
 mod policy;
 mod rbac;
 mod rules;
+mod scheduling;
 mod service;
 mod service_validation;
 mod small;
