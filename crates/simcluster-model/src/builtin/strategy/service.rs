@@ -54,7 +54,7 @@ pub(super) fn allocate_for_update(
 
 /// A Service as it is read: one that is only a name for others has no traffic of its own.
 pub(super) fn decode_stored(_resource: &Resource, mut service: Value) -> Value {
-    if is_external(&service)
+    if is_only_a_name(&service)
         && let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut)
     {
         spec.remove("internalTrafficPolicy");
@@ -62,11 +62,15 @@ pub(super) fn decode_stored(_resource: &Resource, mut service: Value) -> Value {
     service
 }
 
+fn is_only_a_name(service: &Value) -> bool {
+    text(service, &["spec", "type"]) == "ExternalName"
+}
+
 /// What is accepted but without effect, or going to be (`pkg/api/service/warnings.go`).
 pub(super) fn warnings(service: &Value) -> Vec<String> {
     const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
     let spec = |field: &str| text(service, &["spec", field]);
-    let (headless, external) = (is_headless(service), is_external(service));
+    let (headless, external) = (is_headless(service), is_only_a_name(service));
     let has_external_ips = !items(service, &["spec", "externalIPs"]).is_empty();
     let hints = object::metadata(service).get("annotations").and_then(|all| all.get(HINTS));
     let found = [

@@ -421,7 +421,7 @@ pub(super) fn replica_set_status(object: &Value, _old: &Value) -> Vec<FieldError
     let mut faults = Faults::default();
     not_negative(object, &["replicas"], &mut faults);
     not_negative(object, &PARTS, &mut faults);
-    not_negative(object, &["terminatingReplicas", "observedGeneration"], &mut faults);
+    not_negative(object, &["observedGeneration", "terminatingReplicas"], &mut faults);
     not_more_than_replicas(object, &PARTS, &mut faults);
     not_more_available(object, "readyReplicas", &mut faults);
     faults.0
