@@ -10,11 +10,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use crate::types::EndpointSlice;
+use crate::types::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
 };
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::PostParams;
@@ -36,6 +36,7 @@ mod replicaset;
 mod runtime;
 mod scheduler;
 mod serviceaccount;
+mod types;
 
 pub use self::runtime::Work;
 

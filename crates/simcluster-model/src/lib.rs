@@ -15,6 +15,7 @@ pub mod names;
 pub mod object;
 pub mod patch;
 pub mod random;
+pub mod registry;
 pub mod resource;
 pub mod schema;
 pub mod time;

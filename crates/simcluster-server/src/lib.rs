@@ -3,6 +3,7 @@
 
 mod admission;
 pub mod auth;
+pub mod gate;
 pub mod http;
 mod lifecycle;
 pub mod server;

@@ -62,6 +62,13 @@ pub(crate) fn after_write(
     }
 }
 
+/// Serves what the CRDs that are there define.
+pub(crate) fn serve_all(server: &ApiServer) {
+    for definition in server.stored(DEFINITIONS) {
+        progress(server, object::name(&definition));
+    }
+}
+
 fn unserve_if_gone(server: &ApiServer, definition: &Value, after: Option<&Arc<Value>>) {
     if after.is_none() {
         let (group, plural) = names(definition);

@@ -5,13 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
+use crate::gate::Gate;
 use crate::lifecycle;
-use crate::store::Store;
+use crate::store::{Compacted, Store};
 use crate::trace::Trace;
+use crate::verbs::Call;
 use simcluster_clock::Clock;
-use simcluster_model::builtin;
 use simcluster_model::object;
 use simcluster_model::random::Random;
+use simcluster_model::registry;
 use simcluster_model::resource::{Resource, Surroundings};
 use simcluster_model::time;
 
@@ -21,8 +23,11 @@ pub struct ApiServer {
     store: Mutex<Store>,
     custom: RwLock<BTreeMap<Id, Arc<Resource>>>,
     clock: Clock,
-    random: Mutex<Random>,
+    seed: u64,
+    /// How often chance was asked for each purpose and object.
+    draws: Mutex<BTreeMap<u64, u64>>,
     trace: Trace,
+    gate: Gate,
     /// The form in which each CRD (group, plural) was last brought into force, and whether it is served.
     forms: Mutex<BTreeMap<(String, String), Form>>,
 }
@@ -38,17 +43,25 @@ impl ApiServer {
     #[must_use]
     pub fn new(clock: Clock, seed: u64) -> Self {
         let mut store = Store::default();
-        for resource in builtin::resources() {
+        for resource in registry::built_in() {
             store.register(&resource.storage_key);
         }
         Self {
             store: Mutex::new(store),
             custom: RwLock::default(),
             clock,
-            random: Mutex::new(Random::stream(seed, "apiserver")),
+            seed,
+            draws: Mutex::default(),
             trace: Trace::default(),
+            gate: Gate::new(),
             forms: Mutex::default(),
         }
+    }
+
+    /// The seed of everything random.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// The server's clock.
@@ -63,11 +76,21 @@ impl ApiServer {
         &self.trace
     }
 
+    /// What every request and every event of a watch passes.
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// Lets requests run in an order that the seed chooses, not in that in which they came.
+    pub fn shuffle(&mut self) {
+        self.gate.shuffle(self.seed);
+    }
+
     /// All served resources: built-in ones first, then those of CRDs by group, version and plural.
     #[must_use]
     pub fn resources(&self) -> Vec<Arc<Resource>> {
         let custom = self.custom.read().unwrap_or_else(PoisonError::into_inner);
-        builtin::resources().iter().chain(custom.values()).cloned().collect()
+        registry::built_in().iter().chain(custom.values()).cloned().collect()
     }
 
     /// The resource that a path names.
@@ -78,7 +101,7 @@ impl ApiServer {
         if let Some(resource) = custom.get(&id) {
             return Some(resource.clone());
         }
-        builtin::resources()
+        registry::built_in()
             .iter()
             .find(|r| r.group == group && r.version == version && r.plural == plural)
             .cloned()
@@ -130,25 +153,21 @@ impl ApiServer {
     /// What follows every write: CRDs come into force, their clean-up goes on.
     pub(crate) fn after_write(
         &self,
-        resource: &Resource,
+        call: &Call,
         before: Option<&Arc<Value>>,
         after: Option<&Arc<Value>>,
     ) {
-        lifecycle::after_write(self, resource, before, after);
+        lifecycle::after_write(self, &call.resource, before, after);
+        call.changed.at(self.revision());
     }
 
     /// Gives a new object its UID and time.
-    pub(crate) fn fill_system_fields(&self, object: &mut Value) {
-        let uid = self.random().uuid();
+    pub(crate) fn fill_system_fields(&self, resource: &Resource, object: &mut Value) {
+        let uid = self.chance("uid", &subject(resource, object)).uuid();
         let metadata = object::metadata_mut(object);
         metadata.insert("uid".to_owned(), json!(uid));
         metadata
             .insert("creationTimestamp".to_owned(), json!(time::format_seconds(self.clock.now())));
-    }
-
-    /// A random number between two bounds, both possible.
-    pub(crate) fn between(&self, low: u64, high: u64) -> u64 {
-        low + self.random().next_u64() % (high.saturating_sub(low) + 1)
     }
 
     /// All stored objects of a resource, by storage key (`group/plural`), in the stored version.
@@ -162,14 +181,25 @@ impl ApiServer {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Five random characters for `generateName`.
-    pub(crate) fn name_suffix(&self) -> String {
-        self.random().name_suffix()
+    /// Random numbers for a purpose and a subject, others each time. Each pair has its own, so that
+    /// one more object, or one more watch, changes nothing for the others.
+    pub(crate) fn chance(&self, purpose: &str, subject: &str) -> Random {
+        let id = Random::stream(self.seed, &format!("{purpose}/{subject}")).next_u64();
+        let mut draws = self.draws.lock().unwrap_or_else(PoisonError::into_inner);
+        let draw = draws.entry(id).or_default();
+        *draw += 1;
+        Random::stream(id, &draw.to_string())
     }
 
-    /// Calls `f` with what strategies may look at.
-    pub(crate) fn with_surroundings<T>(&self, f: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
-        let mut random = || self.random().next_u64();
+    /// Calls `f` with what strategies may look at when they fill in a subject.
+    pub(crate) fn with_surroundings<T>(
+        &self,
+        subject: &str,
+        f: impl FnOnce(&mut Surroundings<'_>) -> T,
+    ) -> T {
+        let mut chance = None;
+        let mut random =
+            || chance.get_or_insert_with(|| self.chance("fields", subject)).next_u64();
         let stored = |key: &str| self.stored(key);
         f(&mut Surroundings { now: self.clock.now(), random: &mut random, stored: &stored })
     }
@@ -179,13 +209,27 @@ impl ApiServer {
         self.store().compact(revision);
     }
 
+    /// Sets all objects back to what they were at a revision, and serves the CRDs of that time.
+    pub(crate) fn restore(&self, revision: u64) -> Result<(), Compacted> {
+        self.store().restore(revision)?;
+        self.forms.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.custom.write().unwrap_or_else(PoisonError::into_inner).clear();
+        lifecycle::serve_all(self);
+        Ok(())
+    }
+
     /// The revision of the last write.
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.store().revision()
     }
+}
 
-    fn random(&self) -> MutexGuard<'_, Random> {
-        self.random.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Whom chance is asked for: an object by kind and name, or by the prefix of a name that is to be made.
+pub(crate) fn subject(resource: &Resource, object: &Value) -> String {
+    let name = match object::name(object) {
+        "" => object::meta_str(object, "generateName"),
+        name => name,
+    };
+    format!("{}/{}/{name}", resource.storage_key, object::namespace(object))
 }

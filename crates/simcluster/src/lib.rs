@@ -3,7 +3,11 @@
 mod client;
 pub mod cluster;
 pub mod env;
+pub mod faults;
+mod retry;
+#[cfg(feature = "serve")]
 pub mod serve;
+mod settle;
 
 pub use simcluster_clock as clock;
 pub use simcluster_controllers as controllers;

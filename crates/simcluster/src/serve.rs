@@ -33,6 +33,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use simcluster_model::codec::body::LIMIT_BYTES;
 use simcluster_server::auth::{Tokens, User};
+use simcluster_server::gate::ConnectionReset;
 use simcluster_server::http::{Body, handle, unauthorized};
 use simcluster_server::server::ApiServer;
 
@@ -252,7 +253,7 @@ async fn connection(
     let until = stopped.clone();
     let service = service_fn(move |request| {
         let (site, until) = (site.clone(), until.clone());
-        async move { Ok::<_, std::convert::Infallible>(answer(&site, request, until).await) }
+        async move { answer(&site, request, until).await }
     });
     let builder = auto::Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection(TokioIo::new(stream), service);
@@ -269,31 +270,32 @@ async fn connection(
     }
 }
 
-/// Authenticates a request and answers it; a watch ends when the server stops.
+/// Authenticates a request and answers it; a watch ends when the server stops. An error closes the
+/// connection (of HTTP/2: resets the stream).
 async fn answer(
     site: &Site,
     request: Request<Incoming>,
     mut stopped: watch::Receiver<bool>,
-) -> Response<Body> {
+) -> Result<Response<Body>, ConnectionReset> {
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(site.tokens.clone());
     let Some(content) = read(body).await else {
         let mut broken = Response::new(Body::empty());
         *broken.status_mut() = http::StatusCode::BAD_REQUEST;
-        return broken;
+        return Ok(broken);
     };
     let request = Request::from_parts(parts, content);
     let answer = match authenticate(&site.tokens, &request) {
-        Some(user) => handle(&site.server, &user, request).await,
+        Some(user) => handle(&site.server, &user, request).await?,
         None => unauthorized(&site.server, &request),
     };
-    answer.map(|body| match body {
+    Ok(answer.map(|body| match body {
         Body::Full(content) => Body::Full(content),
         Body::Stream(lines) => {
             let end = async move { stop_of(&mut stopped).await };
             Body::Stream(lines.take_until(Box::pin(end)).boxed())
         }
-    })
+    }))
 }
 
 /// Reads a body up to just beyond the limit, where the pipeline refuses it; `None` if it broke off.

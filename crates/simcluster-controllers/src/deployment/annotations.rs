@@ -1,6 +1,6 @@
 //! The annotations by which a Deployment keeps revisions and sizes on its ReplicaSets.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use crate::types::{Deployment, ReplicaSet};
 
 use super::numbers::{max_surge, size, wanted};
 

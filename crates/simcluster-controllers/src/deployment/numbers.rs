@@ -1,6 +1,7 @@
 //! How many Pods a Deployment wants, may have and may lack.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, RollingUpdateDeployment};
+use crate::types::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::RollingUpdateDeployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// How old Pods give way to new ones.

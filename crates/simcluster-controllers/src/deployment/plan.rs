@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use crate::types::{Deployment, ReplicaSet};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
+use k8s_openapi::api::apps::v1::DeploymentStatus;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 
 use super::annotations;

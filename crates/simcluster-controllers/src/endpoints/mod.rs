@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use crate::types::EndpointSlice;
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
 use kube::api::{DeleteParams, Preconditions};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
+use crate::types::ReplicaSet;
+use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Preconditions};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kube::Resource;
-use tokio::sync::watch;
+use tokio::sync::SetOnce;
 
 use super::Key;
 
@@ -18,7 +18,8 @@ pub(crate) struct Mark {
 /// The objects of a kind, in order of their keys.
 pub(crate) struct Store<K> {
     state: Mutex<State<K>>,
-    synced: watch::Sender<bool>,
+    /// Wakes those who wait in the order in which they do.
+    synced: SetOnce<()>,
     index: fn(&K) -> Option<String>,
 }
 
@@ -44,7 +45,7 @@ impl<K: Resource> Store<K> {
             lists_begun: 0,
             last_list: 0,
         };
-        Self { state: Mutex::new(state), synced: watch::Sender::new(false), index }
+        Self { state: Mutex::new(state), synced: SetOnce::new(), index }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<K>> {
@@ -80,9 +81,7 @@ impl<K: Resource> Store<K> {
 
     /// Waits until the first list is in.
     pub(crate) async fn synced(&self) {
-        // The sender lives as long as the store, so this ends only with `true`.
-        let mut synced = self.synced.subscribe();
-        let _seen = synced.wait_for(|synced| *synced).await;
+        self.synced.wait().await;
     }
 
     /// Marks a write that was answered with this object.
@@ -149,7 +148,8 @@ impl<K: Resource> Store<K> {
 
     /// Says that the first list is in.
     pub(super) fn set_synced(&self) {
-        self.synced.send_replace(true);
+        // It may be in already.
+        let _ = self.synced.set(());
     }
 }
 

@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::builtin;
 use crate::codec::{json, protobuf, yaml};
 use crate::error::ApiError;
 use crate::golang;
@@ -124,7 +123,7 @@ pub fn parse(
     Ok(ParsedBody { value, duplicates })
 }
 
-/// Reads the optional `DeleteOptions` in the body of a DELETE, decoded; an empty body is `None`.
+/// Reads the optional `DeleteOptions` in the body of a DELETE, to be decoded; an empty body is `None`.
 pub fn parse_delete_options(bytes: &[u8], content_type: &str) -> Result<Option<Value>, ApiError> {
     if bytes.is_empty() {
         return Ok(None);
@@ -135,8 +134,7 @@ pub fn parse_delete_options(bytes: &[u8], content_type: &str) -> Result<Option<V
     if let Some(fault) = type_fault(&value) {
         return Err(ApiError::bad_request(interpret_fault(Format::Json, &fault)));
     }
-    let decoded = builtin::decode_delete_options(value).map_err(ApiError::bad_request)?;
-    Ok(Some(decoded))
+    Ok(Some(value))
 }
 
 /// What bodies of objects may be, as errors list it.

@@ -120,7 +120,7 @@ fn merge_patch_cuts_nulls_from_what_is_new() {
 }
 
 fn deployment_schema() -> Arc<Schema> {
-    let resources = crate::builtin::resources();
+    let resources = crate::registry::built_in();
     Arc::clone(&resources.iter().find(|one| one.plural == "deployments").unwrap().schema)
 }
 

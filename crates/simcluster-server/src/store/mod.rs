@@ -4,12 +4,14 @@
 //! changes; an older state is the current one with the log undone. Objects carry the revision of
 //! their last write as `metadata.resourceVersion`.
 
+mod restore;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use simcluster_model::object;
 
@@ -30,9 +32,13 @@ pub struct Store {
 struct KindStore {
     objects: BTreeMap<String, Arc<Value>>,
     log: VecDeque<Change>,
+    /// There was nothing of this kind up to this revision.
+    born: u64,
     /// Changes up to this revision are forgotten.
     compacted: u64,
-    changed: watch::Sender<u64>,
+    /// Wakes those who follow the kind, in the order in which they wait; a `tokio::sync::watch` would
+    /// wake them in an order that no seed chooses.
+    changed: Arc<Notify>,
 }
 
 /// One write.
@@ -49,7 +55,8 @@ pub struct Change {
 }
 
 /// The revision asked for is no longer known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the history before revision {oldest} is forgotten")]
 pub struct Compacted {
     /// The oldest revision whose successors are all known.
     pub oldest: u64,
@@ -62,12 +69,13 @@ pub fn key(namespace: &str, name: &str) -> String {
 }
 
 impl KindStore {
-    fn new(compacted: u64) -> Self {
+    fn new(born: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
             log: VecDeque::new(),
-            compacted,
-            changed: watch::Sender::new(0),
+            born,
+            compacted: born,
+            changed: Arc::default(),
         }
     }
 }
@@ -83,6 +91,14 @@ impl Store {
     #[must_use]
     pub fn get(&self, kind: &str, key: &str) -> Option<Arc<Value>> {
         self.kinds.get(kind)?.objects.get(key).cloned()
+    }
+
+    /// The object under a key as it was at a revision; as far back as history goes.
+    #[must_use]
+    pub fn get_at(&self, kind: &str, key: &str, revision: u64) -> Option<Arc<Value>> {
+        let store = self.kinds.get(kind)?;
+        let later = store.log.iter().find(|change| change.revision > revision && change.key == key);
+        later.map_or_else(|| self.get(kind, key), |change| change.before.clone())
     }
 
     /// All objects of a kind, in key order.
@@ -142,9 +158,9 @@ impl Store {
         Ok(store.log.range(start..).take(max).cloned().collect())
     }
 
-    /// A receiver that changes whenever the kind does.
-    pub fn subscribe(&mut self, kind: &str) -> watch::Receiver<u64> {
-        self.kind(kind).changed.subscribe()
+    /// What is notified whenever the kind changes.
+    pub fn subscribe(&mut self, kind: &str) -> Arc<Notify> {
+        self.kind(kind).changed.clone()
     }
 
     /// Stores an object; returns it with its new resourceVersion.
@@ -192,7 +208,7 @@ impl Store {
     /// Wakes those who follow a kind, though none of its objects changed.
     pub fn touch(&mut self, kind: &str) {
         let store = self.kind(kind);
-        store.changed.send_modify(|_| ());
+        store.changed.notify_waiters();
     }
 
     fn kind(&mut self, kind: &str) -> &mut KindStore {
@@ -203,14 +219,13 @@ impl Store {
 
 impl KindStore {
     fn record(&mut self, change: Change) {
-        let revision = change.revision;
         self.log.push_back(change);
         if self.log.len() > HISTORY_MAX
             && let Some(oldest) = self.log.pop_front()
         {
             self.compacted = oldest.revision;
         }
-        self.changed.send_replace(revision);
+        self.changed.notify_waiters();
     }
 }
 

@@ -20,7 +20,9 @@ use futures::stream::BoxStream;
 use serde_json::Value;
 
 use crate::auth::User;
+use crate::gate::View;
 use crate::server::ApiServer;
+use crate::trace::Changed;
 use simcluster_model::error::ApiError;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
@@ -139,6 +141,8 @@ impl ApiServer {
             content_type: "application/json".to_owned(),
             body: Bytes::from(object.to_string()),
             warnings: Warnings::default(),
+            view: View::HEAD,
+            changed: Changed::default(),
         };
         objects::create(self, &call)?;
         Ok(())
@@ -189,6 +193,10 @@ pub struct Call {
     pub body: Bytes,
     /// Texts for `Warning` headers; verbs add to it.
     pub warnings: Warnings,
+    /// The state that it may read.
+    pub view: View,
+    /// Verbs note here that they changed something.
+    pub changed: Changed,
 }
 
 impl Call {

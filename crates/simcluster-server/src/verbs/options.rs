@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::selectors::{FieldSelector, LabelSelector};
+use simcluster_model::builtin;
+use simcluster_model::codec::body;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
 use simcluster_model::{golang, object};
@@ -165,6 +167,13 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
+    /// From a request.
+    pub(crate) fn read(call: &Call) -> Result<Self, ApiError> {
+        let body = body::parse_delete_options(&call.body, &call.content_type)?;
+        let body = body.map(builtin::decode_delete_options).transpose();
+        Self::parse(call, body.map_err(ApiError::bad_request)?.as_ref())
+    }
+
     /// From the body if there is one, else from the query. A body hides the whole query (row DE12).
     pub(crate) fn parse(call: &Call, body: Option<&Value>) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
@@ -245,7 +254,7 @@ pub(crate) struct ListOptions {
     /// `sendInitialEvents`.
     pub(crate) send_initial_events: Option<bool>,
     /// `timeoutSeconds`.
-    pub(crate) timeout_seconds: Option<u64>,
+    pub(crate) timeout_seconds: Option<i64>,
 }
 
 impl ListOptions {
@@ -262,7 +271,7 @@ impl ListOptions {
             resource_version_match: text("resourceVersionMatch"),
             bookmarks: call.param("allowWatchBookmarks").is_some_and(is_true),
             send_initial_events: call.param("sendInitialEvents").map(is_true),
-            timeout_seconds: number(call, "timeoutSeconds")?.and_then(|n| u64::try_from(n).ok()),
+            timeout_seconds: number(call, "timeoutSeconds")?,
         };
         // Part of reading the query: what it says of labels comes before what options may be.
         LabelSelector::parse(&options.label_selector)?;

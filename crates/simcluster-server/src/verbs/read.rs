@@ -20,12 +20,19 @@ const FUTURE_WAIT_SECONDS: u64 = 3;
 
 /// GET of an object.
 pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
-    let version = call.param("resourceVersion").unwrap_or_default();
-    let version = parse_version(version).map_err(ApiError::raw)?;
+    let text = call.param("resourceVersion").unwrap_or_default();
+    let version = parse_version(text).map_err(ApiError::raw)?;
     wait_for(server, version).await?;
     let resource = &call.resource;
     let key = store::key(&call.namespace, &call.name);
-    let stored = server.store().get(&resource.storage_key, &key);
+    let stored = {
+        let store = server.store();
+        let head = store.revision();
+        match call.view.revision(head, at_least(text, version)) {
+            newest if newest == head => store.get(&resource.storage_key, &key),
+            older => store.get_at(&resource.storage_key, &key, older),
+        }
+    };
     let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
     Ok(Outcome::Object(200, read(resource, &stored)))
 }
@@ -42,6 +49,11 @@ pub(super) fn parse_version(text: &str) -> Result<u64, String> {
              syntax"
         )
     })
+}
+
+/// The oldest state that satisfies a read of a version; nothing asks for the newest one.
+pub(super) fn at_least(text: &str, version: u64) -> Option<u64> {
+    (!text.is_empty()).then_some(version)
 }
 
 /// Waits a little for a revision of the future, then gives up (rows UP01, LI13).
@@ -136,7 +148,11 @@ impl Page {
             || (options.resource_version_match.is_empty() && options.limit > 0 && version > 0);
         // A list that any version satisfies comes from the cache, which knows no pages.
         let limit = if text == "0" { 0 } else { options.limit };
-        let revision = if exact { version } else { server.revision() };
+        let revision = if exact {
+            version
+        } else {
+            call.view.revision(server.revision(), at_least(text, version))
+        };
         let page = Self { revision, start: String::new(), limit };
         if exact && page.objects(server, call).is_err() {
             let why = "The resourceVersion for the provided list is too old.";

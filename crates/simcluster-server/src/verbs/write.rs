@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::{Call, meta};
-use crate::server::ApiServer;
+use crate::server::{ApiServer, subject};
 use crate::store;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::field::FieldError;
@@ -49,11 +49,13 @@ impl Write<'_> {
     pub(super) fn create(&self, mut object: Value) -> Result<Value, ApiError> {
         let prefix = object::meta_str(&object, "generateName").to_owned();
         let generated = object::name(&object).is_empty() && !prefix.is_empty();
+        let mut chance =
+            generated.then(|| self.server.chance("name", &subject(self.resource(), &object)));
         let mut tries = 0;
         loop {
-            if generated {
+            if let Some(chance) = &mut chance {
                 let base: String = prefix.chars().take(58).collect();
-                let name = format!("{base}{}", self.server.name_suffix());
+                let name = format!("{base}{}", chance.name_suffix());
                 object::metadata_mut(&mut object).insert("name".to_owned(), json!(name));
             }
             tries += 1;
@@ -77,7 +79,7 @@ impl Write<'_> {
         if strategy.has_generation() {
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(1));
         }
-        self.server.with_surroundings(|around| {
+        self.server.with_surroundings(&subject(resource, &object), |around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
         meta::tidy(resource, &mut object);
@@ -112,7 +114,7 @@ impl Write<'_> {
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
-        self.server.after_write(resource, None, Some(&stored));
+        self.server.after_write(self.call, None, Some(&stored));
         Ok(read(resource, &stored))
     }
 
@@ -156,7 +158,7 @@ impl Write<'_> {
     fn admit_create(&self, mut object: Value) -> Result<Value, ApiError> {
         crate::admission::create(self.server, self.call, &object)?;
         meta::wipe(&mut object);
-        self.server.fill_system_fields(&mut object);
+        self.server.fill_system_fields(self.resource(), &mut object);
         Ok(object)
     }
 
@@ -175,7 +177,7 @@ impl Write<'_> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(|around| {
+            self.server.with_surroundings(&subject(resource, &object), |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }
@@ -222,7 +224,7 @@ impl Write<'_> {
                     }
                     store.remove(&resource.storage_key, key);
                 }
-                self.server.after_write(resource, Some(stored), None);
+                self.server.after_write(self.call, Some(stored), None);
             }
             return Some(object);
         }
@@ -242,7 +244,7 @@ impl Write<'_> {
             }
             store.put(&resource.storage_key, key, new)
         };
-        self.server.after_write(resource, Some(stored), Some(&written));
+        self.server.after_write(self.call, Some(stored), Some(&written));
         Some(read(resource, &written))
     }
 

@@ -1,7 +1,7 @@
 //! How the replicas of a Deployment are shared among its ReplicaSets: after a change of their number,
 //! and step by step from the old template to the new one.
 
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use crate::types::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::super::annotations;

@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::builtin;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::names;
 use crate::object;
+use crate::registry;
 use crate::resource::{Resource, Surroundings};
 
 const NAMESPACE: &str = "ask";
@@ -77,7 +77,7 @@ fn addresses_that_a_service_cannot_have() {
 
 fn resource(place: &str) -> Arc<Resource> {
     let (version, plural) = place.rsplit_once('/').unwrap();
-    let all = builtin::resources();
+    let all = registry::built_in();
     let found = all.iter().find(|one| one.plural == plural && one.api_version() == version);
     Arc::clone(found.unwrap())
 }

@@ -2,12 +2,12 @@ use std::sync::Arc;
 
 use crate::http::request::parse;
 use crate::http::route::{Route, resource};
-use simcluster_model::builtin;
+use simcluster_model::registry;
 use simcluster_model::resource::Resource;
 
 /// The built-in resources and two custom ones: `ws` in namespaces, `rs` in none, both in `e.com/v1`.
 fn resources() -> Vec<Arc<Resource>> {
-    let mut all = builtin::resources().to_vec();
+    let mut all = registry::built_in().to_vec();
     let deployments = all.iter().find(|one| one.plural == "deployments").unwrap().as_ref().clone();
     for (plural, namespaced) in [("ws", true), ("rs", false)] {
         let mut one = deployments.clone();
