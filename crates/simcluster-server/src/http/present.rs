@@ -131,7 +131,9 @@ impl Presentation {
             "apiVersion": format!("meta.k8s.io/{version}"),
             "metadata": list_metadata,
         });
-        put(&mut partials, "items", items.into_iter().map(|it| partial_of(it, version)).collect());
+        // An empty list is a nil slice to the real server, and it prints it as one.
+        let shown: Vec<Value> = items.into_iter().map(|it| partial_of(it, version)).collect();
+        put(&mut partials, "items", if shown.is_empty() { Value::Null } else { shown.into() });
         Ok(partials)
     }
 

@@ -87,7 +87,7 @@ impl ApiServer {
                 }
             },
             "scale" => match verb {
-                Verb::Get => scale::get(self, &call),
+                Verb::Get => scale::get(self, &call).await,
                 Verb::Update => scale::update(self, &call),
                 Verb::Patch => scale::patch(self, &call),
                 Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {

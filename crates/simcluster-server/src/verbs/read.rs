@@ -135,12 +135,12 @@ impl Page {
             .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
         let head = server.revision();
         if !options.continue_token.is_empty() {
+            let token = Token::decode(&options.continue_token)?;
             if version != 0 {
                 return Err(ApiError::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            let token = Token::decode(&options.continue_token)?;
             return Ok(token.page(options.limit, head));
         }
         wait_for(server, version).await?;

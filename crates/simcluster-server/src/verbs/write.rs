@@ -14,6 +14,7 @@ use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
+use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
@@ -60,8 +61,9 @@ impl Write<'_> {
             }
             tries += 1;
             match self.insert(object.clone()) {
-                Err(error) if generated && error.reason == "AlreadyExists" => {
-                    if tries == NAME_TRIES_MAX {
+                // The real server gives up at once on a name that it did not make, and says the same.
+                Err(error) if !prefix.is_empty() && error.reason == "AlreadyExists" => {
+                    if !generated || tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
                     }
                 }
@@ -84,7 +86,7 @@ impl Write<'_> {
         self.server.with_surroundings(&subject, &mut reservation, |around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
-        meta::tidy(&mut object);
+        meta::tidy(resource, &mut object);
         let faults = meta::faults(resource, &object);
         self.refuse(&object, &strategy.create_faults(resource, &object, faults))?;
         self.warn_of_contents(&object, None);
@@ -102,14 +104,17 @@ impl Write<'_> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::raw(why));
         }
-        object::metadata_mut(&mut object).remove("resourceVersion");
+        // A dry run gives no version, and shows the one that came.
+        if !self.options.dry_run {
+            object::metadata_mut(&mut object).remove("resourceVersion");
+        }
         let stored = {
             let mut store = self.server.store();
             if let Some(existing) = store.get(&resource.storage_key, &key) {
                 return Err(exists(resource, &name, &existing));
             }
             if self.options.dry_run {
-                return Ok(object);
+                return Ok(read(resource, &strategy_stored(resource, object)));
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
@@ -133,10 +138,14 @@ impl Write<'_> {
                 if !expected.create_missing {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
+                check_uid(resource, name, &key, expected.uid, &Value::Null)?;
                 let object = transform(None)?;
+                version_of(&object)?;
                 let mut object = self.admit_create(object)?;
                 // A version given for a missing object is ignored.
-                object::metadata_mut(&mut object).remove("resourceVersion");
+                if !self.options.dry_run {
+                    object::metadata_mut(&mut object).remove("resourceVersion");
+                }
                 return Ok((201, self.insert(object)?));
             };
             check_uid(resource, name, &key, expected.uid, &stored)?;
@@ -182,13 +191,12 @@ impl Write<'_> {
         }
         strategy.prepare_for_update(resource, subresource, &mut object, existing);
         restore_after(&mut object, existing);
-        meta::tidy(&mut object);
+        meta::tidy(resource, &mut object);
         let common = meta::faults(resource, &object);
-        let changes = meta::update_faults(&object, existing);
-        let mut faults = [common.clone(), changes.clone()].concat();
+        let changes = meta::update_faults(resource, &object, existing);
+        let mut faults = [common, changes.clone()].concat();
         if resource.custom {
-            // The real server validates metadata once for all kinds, and once more for this one.
-            faults.extend(common);
+            // The real server validates changes once for all kinds, and once more for this one.
             faults.extend(changes);
         }
         let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
@@ -228,17 +236,18 @@ impl Write<'_> {
             }
             return Some(object);
         }
-        if self.options.dry_run {
-            return Some(object);
-        }
         let new = strategy_stored(resource, object);
+        if self.options.dry_run {
+            return Some(read(resource, &new));
+        }
         let written = {
             let mut store = self.server.store();
             match store.get(&resource.storage_key, key) {
                 Some(now) if Arc::ptr_eq(&now, stored) => {}
                 _ => return None,
             }
-            if new == **stored {
+            // Empty metadata that no read shows makes every write a change.
+            if new == **stored && metadata::is_tidy(object::metadata(&new)) {
                 return Some(existing.clone());
             }
             store.put(&resource.storage_key, key, new)
@@ -265,15 +274,7 @@ impl Write<'_> {
         existing: &Value,
     ) -> Result<(), ApiError> {
         let resource = self.resource();
-        let text = object::resource_version(object);
-        let version: u64 = if text.is_empty() {
-            0
-        } else {
-            text.parse().map_err(|_| {
-                let quoted = json!(text);
-                ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
-            })?
-        };
+        let version = version_of(object)?;
         if version == 0 {
             if !resource.strategy.allow_unconditional_update() {
                 let why = "must be specified for an update";
@@ -283,7 +284,7 @@ impl Write<'_> {
             }
             let current = json!(object::resource_version(existing));
             object::metadata_mut(object).insert("resourceVersion".to_owned(), current);
-        } else if text != object::resource_version(existing) {
+        } else if object::resource_version(object) != object::resource_version(existing) {
             return Err(ApiError::conflict(resource.names(), name, MODIFIED));
         }
         Ok(())
@@ -292,8 +293,11 @@ impl Write<'_> {
     fn dedup_owners(&self, object: &mut Value) {
         let repeated = meta::dedup_owners(object);
         if !repeated.is_empty() {
+            // Patches are looked at only once, and late.
+            let patches = self.call.content_type.contains("-patch+");
+            let when = if patches { " after mutating admission happens" } else { "" };
             self.call.warnings.add(format!(
-                ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+                ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
                  references in 1.20+, and may reject such requests as early as 1.24; please fix \
                  your requests; duplicate UID(s) observed: {}",
                 repeated.join(", ")
@@ -354,6 +358,18 @@ fn exhausted(mut error: ApiError) -> ApiError {
     error
 }
 
+/// The version that an object names; none is 0.
+fn version_of(object: &Value) -> Result<u64, ApiError> {
+    let text = object::resource_version(object);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let quoted = json!(text);
+        ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
+    })
+}
+
 /// The precondition that a PUT's own UID makes (row UP08).
 fn check_uid(
     resource: &Resource,
@@ -370,7 +386,15 @@ fn check_uid(
     let path = if resource.custom {
         format!("{}/{}", resource.group, resource.plural)
     } else {
-        resource.plural.clone()
+        // Where these kinds have been kept since before they had their names.
+        match resource.plural.as_str() {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            "ingresses" => "ingress",
+            plural => plural,
+        }
+        .to_owned()
     };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \
