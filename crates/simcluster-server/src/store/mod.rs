@@ -277,17 +277,16 @@ fn in_namespace(key: &str, namespace: &str) -> bool {
 /// The keys of a namespace that are not less than another one.
 fn range_from(namespace: &str, from: &str) -> (Bound<String>, Bound<String>) {
     let (start, end) = namespace_range(namespace);
-    let is_later = match &start {
-        Bound::Included(first) | Bound::Excluded(first) => **first < *from,
-        Bound::Unbounded => !from.is_empty(),
+    // A range must not begin after its end.
+    let from = match &end {
+        Bound::Excluded(last) if last.as_str() < from => last.clone(),
+        Bound::Excluded(_) | Bound::Included(_) | Bound::Unbounded => from.to_owned(),
     };
-    // A range must not end before it begins.
-    let is_over = matches!(&end, Bound::Excluded(last) if **last <= *from);
-    match (is_later, is_over) {
-        (true, false) => (Bound::Included(from.to_owned()), end),
-        (true, true) => (end.clone(), end),
-        (false, _) => (start, end),
-    }
+    let start = match start {
+        Bound::Included(first) => first.max(from),
+        Bound::Excluded(_) | Bound::Unbounded => from,
+    };
+    (Bound::Included(start), end)
 }
 
 fn namespace_range(namespace: &str) -> (Bound<String>, Bound<String>) {
