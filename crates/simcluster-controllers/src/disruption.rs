@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -12,7 +11,8 @@ use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt as _};
 
 use super::runtime::{Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store};
-use super::{Informers, post_params};
+use super::types::{Deployment, ReplicaSet};
+use super::{Informers, pods, post_params};
 
 const CONDITION: &str = "DisruptionAllowed";
 
@@ -38,17 +38,35 @@ impl Controller {
             deployments: Arc::clone(&informers.deployments.store),
             own: OwnWrites::default(),
         };
-        informers.budgets.enqueue_to(&queue);
+        let to = Arc::clone(&queue);
+        informers.budgets.on_change(&queue, move |change| {
+            if let Some(budget) = change.states().last() {
+                to.add(Key::of(&**budget));
+            }
+        });
         let (to, budgets) = (Arc::clone(&queue), Arc::clone(&controller.budgets));
         informers.pods.on_change(&queue, move |change| {
             let namespace = change.states().last().and_then(|pod| pod.metadata.namespace.clone());
-            for budget in budgets.in_namespace(namespace.as_deref().unwrap_or_default()) {
+            for budget in budgets.group(namespace.as_deref().unwrap_or_default()) {
                 if change.states().any(|pod| covers(&budget, pod)) {
-                    to.add(Key::of(budget.as_ref()));
+                    to.add(Key::of(&*budget));
                 }
             }
         });
         (controller, queue)
+    }
+
+    /// Pods of a namespace among which are all that a budget covers.
+    fn candidates(&self, budget: &PodDisruptionBudget, namespace: &str) -> Vec<Arc<Pod>> {
+        let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+        match selector.and_then(|selector| selector.match_labels.as_ref()) {
+            Some(labels) if !labels.is_empty() => pods::with_labels(&self.pods, namespace, labels),
+            _ => {
+                let mut all = self.pods.all();
+                all.retain(|pod| pod.metadata.namespace.as_deref() == Some(namespace));
+                all
+            }
+        }
     }
 
     /// How many Pods the owners of some want to have.
@@ -181,7 +199,7 @@ impl Reconcile for Controller {
         if !self.own.all_heard(&key) {
             return Ok(Next::Wait);
         }
-        let mut pods = self.pods.in_namespace(&key.namespace);
+        let mut pods = self.candidates(&budget, &key.namespace);
         pods.retain(|pod| covers(&budget, pod));
         let status = self.status(&budget, &pods);
         if budget.status.as_ref() == Some(&status) {

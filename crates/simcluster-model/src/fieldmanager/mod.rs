@@ -276,11 +276,11 @@ fn apply_scale(request: &Request<'_>, live: Option<&Value>) -> Result<Value, Api
 fn check_conversion(resource: &Resource, config: &Value, merged: &Value) -> Result<(), ApiError> {
     let fault = if resource.custom { None } else { conversion_fault(merged, &resource.schema) };
     fault.map_or(Ok(()), |fault| {
-        let (version, kind) = (resource.api_version(), &resource.kind);
         Err(ApiError::raw(format!(
             "failed to convert new object ({}) to proper version: unable to convert unstructured \
-             object to {version}, Kind={kind}: {fault}",
-            shown(config)
+             object to {}: {fault}",
+            shown(config),
+            ObjectType::new(&resource.api_version(), &resource.kind).shown()
         )))
     })
 }

@@ -9,7 +9,7 @@ use super::*;
 use crate::schema::Schema;
 
 fn patched(document: &Value, patch: &Value) -> Result<Value, PatchError> {
-    json_patch(document, patch)
+    json_patch(document, patch, true)
 }
 
 #[test]
@@ -40,6 +40,36 @@ fn json_patch_takes_a_missing_member_for_null() {
     assert_eq!(replaced, Ok(json!({ "a": {}, "b": 1 })));
     let ignored = patched(&document, &json!([{ "op": "add", "path": "zip/b", "value": 1 }]));
     assert_eq!(ignored, Ok(json!({ "a": {}, "b": 1 })));
+}
+
+#[test]
+fn json_patch_copies_no_more_than_3_mebibytes() {
+    let copies = |count: usize| {
+        let copy = |index| json!({ "op": "copy", "from": "/a", "path": format!("/a{index}") });
+        Value::Array((0..count).map(copy).collect())
+    };
+    let document = json!({ "a": "x".repeat(700_000) });
+    assert!(patched(&document, &copies(4)).is_ok());
+    assert!(matches!(patched(&document, &copies(5)), Err(PatchError::Rejected(_))));
+    let double = |index| json!({ "op": "copy", "from": "/a", "path": format!("/a/{index}") });
+    let refused = patched(&json!({ "a": { "c": 1 } }), &(0..60).map(double).collect());
+    assert!(matches!(refused, Err(PatchError::Rejected(_))));
+}
+
+#[test]
+fn json_patch_builds_nothing_that_is_nested_too_deeply() {
+    let nested = (1..100).fold(json!([]), |inner, _| json!([inner]));
+    let add = |steps: usize| {
+        let path = format!("/a{}", "/0".repeat(steps));
+        patched(&json!({ "a": nested }), &json!([{ "op": "add", "path": path, "value": nested }]))
+    };
+    assert!(add(26).is_ok());
+    assert!(matches!(add(27), Err(PatchError::Rejected(_))));
+    let deeper = json!([
+        { "op": "copy", "from": "/a", "path": "/b" },
+        { "op": "move", "from": "/a", "path": format!("/b{}", "/0".repeat(30)) },
+    ]);
+    assert!(matches!(patched(&json!({ "a": nested }), &deeper), Err(PatchError::Rejected(_))));
 }
 
 #[test]
@@ -98,7 +128,7 @@ fn json_patch_of_a_wrong_form() {
         413,
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
     );
-    let unknown = unknown_operation_fields(&json!([{ "op": "add" }, { "zip": 1 }]));
+    let unknown = notes(&json!([{ "op": "add" }, { "zip": 1 }]), &[]);
     assert_eq!(unknown, ["json patch unknown field \"[1].zip\""]);
 }
 
@@ -120,7 +150,7 @@ fn merge_patch_cuts_nulls_from_what_is_new() {
 }
 
 fn deployment_schema() -> Arc<Schema> {
-    let resources = crate::builtin::resources();
+    let resources = crate::registry::built_in();
     Arc::clone(&resources.iter().find(|one| one.plural == "deployments").unwrap().schema)
 }
 
@@ -291,8 +321,8 @@ proptest! {
             None => json!([{ "op": "remove", "path": path }]),
         };
         let change = json!([{ "op": "add", "path": path, "value": value }]);
-        let changed = json_patch(&from, &change).unwrap();
+        let changed = json_patch(&from, &change, true).unwrap();
         prop_assert_eq!(changed.get(&key), Some(&value));
-        prop_assert_eq!(json_patch(&changed, &undo), Ok(from));
+        prop_assert_eq!(json_patch(&changed, &undo, true), Ok(from));
     }
 }

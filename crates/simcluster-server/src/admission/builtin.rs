@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Attributes, Operation, Plugin, limits, pod_security, quota, webhook};
 use crate::lifecycle;
-use crate::server::ApiServer;
+use crate::server::{ApiServer, subject};
 use crate::store;
 use simcluster_model::builtin::admission;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
@@ -128,7 +128,10 @@ fn with_pod(
 ) -> Result<(), ApiError> {
     let resource = Arc::clone(&attributes.resource);
     let Some(pod) = &mut attributes.object else { return Ok(()) };
-    server.with_surroundings(|around| rule(&resource, pod, around))
+    let subject = subject(&resource, pod);
+    // A Pod takes no address that would have to be reserved.
+    let mut reservation = server.services().reservation(true);
+    server.with_surroundings(&subject, &mut reservation, |around| rule(&resource, pod, around))
 }
 
 fn priority(server: &ApiServer, attributes: &mut Attributes) -> Result<(), ApiError> {

@@ -4,13 +4,12 @@
 use serde_json::{Value, json};
 
 use super::User;
-use super::rbac::{self, Attributes};
+use super::policy::{self, Roles};
+use super::rbac::{self, Attributes, GROUP};
 use crate::server::ApiServer;
 use crate::verbs::Call;
 use simcluster_model::error::ApiError;
 use simcluster_model::object;
-
-const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// Refuses a role, or the binding of one, that gives more than its writer has.
 pub(crate) fn check(
@@ -63,7 +62,7 @@ fn may(server: &ApiServer, call: &Call, verb: &str, plural: &str, name: &str) ->
         name: name.to_owned(),
         ..Attributes::default()
     };
-    rbac::authorize(&|key| server.stored(key), &call.user, &wanted).allowed
+    rbac::authorize(&|namespace| server.scope(namespace), &call.user, &wanted).allowed
 }
 
 fn may_bind(server: &ApiServer, call: &Call, binding: &Value) -> bool {
@@ -90,16 +89,17 @@ fn bound_rules(server: &ApiServer, call: &Call, binding: &Value) -> Result<Vec<V
     let reference = binding.get("roleRef");
     let (kind, name) = (text(reference, "kind"), text(reference, "name"));
     let namespace = if kind == "Role" { call.namespace.as_str() } else { "" };
-    let stored = |key: &str| server.stored(key);
     // The real server names the resource of the request here, with the name of the role.
     let missing = || ApiError::not_found(call.resource.names(), name);
-    rbac::rules_of_role(&stored, kind, namespace, name).ok_or_else(missing)
+    let plural = if kind == "Role" { "roles" } else { "clusterroles" };
+    let role = server.get(&format!("{GROUP}/{plural}"), namespace, name).ok_or_else(missing)?;
+    let cluster = || server.stored(&format!("{GROUP}/clusterroles"));
+    Ok(policy::rules_in(&role, Roles { get: &|_, _| None, cluster: &cluster }).to_vec())
 }
 
 /// The parts of rules that a user does not have himself.
 fn missing(server: &ApiServer, user: &User, namespace: &str, rules: &[Value]) -> Vec<Value> {
-    let stored = |key: &str| server.stored(key);
-    let (owned, _) = rbac::rules_of(&stored, user, namespace);
+    let (owned, _) = rbac::rules_of(&|namespace| server.scope(namespace), user, namespace);
     let parts = rules.iter().flat_map(broken_down);
     let mut missing: Vec<Value> = Vec::new();
     for part in parts.filter(|part| !owned.iter().any(|one| covers(&one.rule, part))) {
@@ -177,8 +177,8 @@ fn refusal(server: &ApiServer, call: &Call, missing: &[Value]) -> String {
         groups.join(" "),
         shown.join("\n")
     );
-    let stored = |key: &str| server.stored(key);
-    let (_, faults) = rbac::rules_of(&stored, user, &call.namespace);
+    let scopes = |namespace: &str| server.scope(namespace);
+    let (_, faults) = rbac::rules_of(&scopes, user, &call.namespace);
     if !faults.is_empty() {
         let faults = match faults.as_slice() {
             [one] => one.clone(),

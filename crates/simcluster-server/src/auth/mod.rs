@@ -2,6 +2,7 @@
 
 pub(crate) mod escalation;
 pub mod impersonate;
+pub mod policy;
 pub mod rbac;
 #[cfg(test)]
 mod tests;

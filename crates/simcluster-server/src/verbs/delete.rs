@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::options::{DeleteOptions, ListOptions};
 use super::read::{Page, Selection};
 use super::write::read;
-use super::{Call, Outcome, meta};
+use super::{Call, Outcome};
 use crate::admission::{Attributes, NAMESPACES, Operation};
 use crate::lifecycle::{self, DEFINITIONS};
 use crate::server::ApiServer;
 use crate::store;
-use simcluster_model::codec::body;
 use simcluster_model::error::{ApiError, Names};
+use simcluster_model::golang;
 use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
@@ -21,8 +21,7 @@ use simcluster_model::time;
 
 /// DELETE of an object.
 pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
-    let body = body::parse_options(&call.body, &call.content_type)?;
-    let options = DeleteOptions::parse(call, body.as_ref())?;
+    let options = DeleteOptions::read(call)?;
     let done = one(server, call, &call.name, &options, Some(&call.name)).await?;
     // The legacy option tells by the code whether the object is still there (row DE13).
     let code = if !done.gone && options.orphan_dependents == Some(false) { 202 } else { 200 };
@@ -94,7 +93,7 @@ pub(super) async fn one(
             let object = object.map_or(stored, Arc::new);
             return Ok(Done { object, gone });
         }
-        let written = {
+        let (written, removed) = {
             let mut store = server.store();
             match store.get(&resource.storage_key, &key) {
                 Some(current) if Arc::ptr_eq(&current, &stored) => {}
@@ -107,14 +106,15 @@ pub(super) async fn one(
                 Some(object) => Some(store.put(&resource.storage_key, &key, object)),
                 None => None,
             };
-            if gone {
+            let removed = gone.then(|| {
                 store.remove(&resource.storage_key, &key);
-            }
-            written
+                with_version(written.as_ref().unwrap_or(&stored), store.revision())
+            });
+            (written, removed)
         };
         let left = written.as_ref().filter(|_| !gone);
-        server.after_write(resource, Some(&stored), left);
-        return Ok(Done { object: written.unwrap_or(stored), gone });
+        server.after_write(call, Some(&stored), left);
+        return Ok(Done { object: removed.or(written).unwrap_or(stored), gone });
     }
 }
 
@@ -133,6 +133,14 @@ async fn admit(
     let chain = server.admission();
     chain.admit(server, &mut attributes).await?;
     chain.validate(server, &attributes).await
+}
+
+/// The object that a deletion removed: its version is the deletion's.
+fn with_version(object: &Value, revision: u64) -> Arc<Value> {
+    let mut object = object.clone();
+    object::metadata_mut(&mut object)
+        .insert("resourceVersion".to_owned(), json!(revision.to_string()));
+    Arc::new(object)
 }
 
 /// 409 where a precondition does not hold; these name the Kind (rows DE06, DE07).
@@ -172,7 +180,7 @@ fn fate(
     now: jiff::Timestamp,
 ) -> Fate {
     if resource.storage_key == NAMESPACES {
-        return namespace_fate(stored, now);
+        return namespace_fate(stored, now, &finalizers(resource, stored, options));
     }
     if resource.storage_key == DEFINITIONS && !object::is_deleting(stored) {
         return Fate::Marked(lifecycle::mark_definition(stored, now));
@@ -199,11 +207,14 @@ fn fate(
     }
     let finalizers = finalizers(resource, stored, options);
     let waits = !finalizers.is_empty();
-    object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(finalizers));
+    if waits {
+        object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(finalizers));
+    } else {
+        object::metadata_mut(&mut object).remove("finalizers");
+    }
     if !graceful && waits {
         mark(&mut object, now, 0);
     }
-    meta::tidy(&mut object);
     let grace = object::metadata(&object).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     if waits || (graceful && grace.unwrap_or_default() > 0) {
         Fate::Marked(object)
@@ -221,9 +232,9 @@ fn mark(object: &mut Value, now: jiff::Timestamp, grace_seconds: i64) {
     let metadata = object::metadata_mut(object);
     if first {
         if generation > 0 {
-            metadata.insert("generation".to_owned(), json!(generation + 1));
+            metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
         }
-        let end = now + jiff::SignedDuration::from_secs(grace_seconds);
+        let end = now.checked_add(golang::seconds(grace_seconds)).unwrap_or(now);
         metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(end)));
     }
     metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_seconds));
@@ -231,9 +242,9 @@ fn mark(object: &mut Value, now: jiff::Timestamp, grace_seconds: i64) {
 
 /// Moves the time of deletion back, but not before now (row DE16).
 fn shorten(object: &mut Value, now: jiff::Timestamp, pending: i64, asked: i64) {
-    let seconds = jiff::SignedDuration::from_secs;
     let old: jiff::Timestamp = object::meta_str(object, "deletionTimestamp").parse().unwrap_or(now);
-    let mut end = old - seconds(pending) + seconds(asked);
+    let moved = old.checked_sub(golang::seconds(pending));
+    let mut end = moved.and_then(|start| start.checked_add(golang::seconds(asked))).unwrap_or(now);
     let mut grace = asked;
     if end < now {
         end = now;
@@ -274,11 +285,16 @@ fn finalizers(resource: &Resource, stored: &Value, options: &DeleteOptions) -> V
 }
 
 /// Namespaces are marked first; they go when their content and finalizers are gone (row NS04).
-fn namespace_fate(stored: &Value, now: jiff::Timestamp) -> Fate {
+fn namespace_fate(stored: &Value, now: jiff::Timestamp, finalizers: &[String]) -> Fate {
     if !object::is_deleting(stored) {
         let mut object = stored.clone();
-        object::metadata_mut(&mut object)
-            .insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        let metadata = object::metadata_mut(&mut object);
+        metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".to_owned(), json!(finalizers));
+        }
         object::set_path(&mut object, "status.phase", json!("Terminating"));
         return Fate::Marked(object);
     }
@@ -294,11 +310,10 @@ pub(super) async fn delete_collection(
     call: &Call,
 ) -> Result<Outcome, ApiError> {
     let list_options = ListOptions::parse(call, false)?;
-    let body = body::parse_options(&call.body, &call.content_type)?;
-    let options = DeleteOptions::parse(call, body.as_ref())?;
     let selection = Selection::parse(call, &list_options)?;
+    let options = DeleteOptions::read(call)?;
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
-    for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+    for item in &list.items {
         let name = object::name(item);
         match one(server, call, name, &options, Some("")).await {
             Err(error) if error.code != 404 => return Err(error),

@@ -126,10 +126,9 @@ fn take_disruption(
     loop {
         let covers = |budget: &Arc<Value>| {
             let selector = object::at_path(budget, "spec.selector");
-            object::namespace(budget) == call.namespace
-                && selector.is_some_and(|selector| selectors::selects(selector, pod))
+            selector.is_some_and(|selector| selectors::selects(selector, pod))
         };
-        let mut budgets = server.stored(BUDGETS);
+        let mut budgets = server.store().in_namespace(BUDGETS, &call.namespace);
         budgets.retain(covers);
         let budget = match budgets.as_slice() {
             [] => return Ok(()),

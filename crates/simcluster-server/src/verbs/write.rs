@@ -10,11 +10,13 @@ use super::options::WriteOptions;
 use super::{Call, meta, scale};
 use crate::admission::{Attributes, ObjectKind, Operation};
 use crate::auth::escalation;
-use crate::server::ApiServer;
+use crate::server::{ApiServer, subject};
 use crate::store;
+use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
+use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 use simcluster_model::schema::prune;
@@ -154,14 +156,15 @@ impl<'a> Write<'a> {
 
     /// Creates the object, trying further names where the server makes them.
     pub(super) async fn create(&self, object: Value) -> Result<Value, ApiError> {
-        let generated = object::name(&object).is_empty()
-            && !object::meta_str(&object, "generateName").is_empty();
+        let has_prefix = !object::meta_str(&object, "generateName").is_empty();
+        let generated = object::name(&object).is_empty() && has_prefix;
         let mut tries = 0;
         loop {
             tries += 1;
             match self.insert(object.clone()).await {
-                Err(error) if generated && error.reason == "AlreadyExists" => {
-                    if tries == NAME_TRIES_MAX {
+                // The real server gives up at once on a name that it did not make, and says the same.
+                Err(error) if has_prefix && error.reason == "AlreadyExists" => {
+                    if !generated || tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
                     }
                 }
@@ -172,39 +175,44 @@ impl<'a> Write<'a> {
 
     /// The part of a create that comes after mutating admission.
     async fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
-        self.prepare_create(&mut object)?;
+        // Held until the object is stored.
+        let _reservation = self.prepare_create(&mut object)?;
         let name = object::name(&object).to_owned();
         let object = self.validate(Operation::Create, &name, object, None).await?;
         self.store_new(object)
     }
 
-    /// System metadata and the rules of the kind.
-    pub(super) fn prepare_create(&self, object: &mut Value) -> Result<(), ApiError> {
+    /// System metadata and the rules of the kind. What is reserved is so until the object is stored.
+    pub(super) fn prepare_create(&self, object: &mut Value) -> Result<Reservation, ApiError> {
         let resource = self.resource();
         let strategy = &resource.strategy;
         meta::fill_namespace(resource, &self.call.namespace, object)?;
         meta::wipe(object);
-        self.server.fill_system_fields(object);
+        self.server.fill_system_fields(resource, object);
         self.generate_name(object);
         self.dedup_owners(object);
         if strategy.has_generation() {
             object::metadata_mut(object).insert("generation".to_owned(), json!(1));
         }
-        self.server
-            .with_surroundings(|around| strategy.prepare_for_create(resource, object, around))?;
-        meta::tidy(object);
+        let subject = subject(resource, object);
+        let mut reservation = self.server.services().reservation(self.options.dry_run);
+        self.server.with_surroundings(&subject, &mut reservation, |around| {
+            strategy.prepare_for_create(resource, object, around)
+        })?;
+        meta::tidy(resource, object);
         let faults = meta::faults(resource, object);
         self.refuse(object, &strategy.create_faults(resource, object, faults))?;
         self.warn_of_contents(object, None);
         self.warn_of_finalizers(object, None);
-        Ok(())
+        Ok(reservation)
     }
 
     fn generate_name(&self, object: &mut Value) {
         let prefix = object::meta_str(object, "generateName");
         if object::name(object).is_empty() && !prefix.is_empty() {
             let base: String = prefix.chars().take(58).collect();
-            let name = format!("{base}{}", self.server.name_suffix());
+            let mut chance = self.server.chance("name", &subject(self.resource(), object));
+            let name = format!("{base}{}", chance.name_suffix());
             object::metadata_mut(object).insert("name".to_owned(), json!(name));
         }
     }
@@ -219,18 +227,21 @@ impl<'a> Write<'a> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::raw(why));
         }
-        object::metadata_mut(&mut object).remove("resourceVersion");
+        // A dry run gives no version, and shows the one that came.
+        if !self.options.dry_run {
+            object::metadata_mut(&mut object).remove("resourceVersion");
+        }
         let stored = {
             let mut store = self.server.store();
             if let Some(existing) = store.get(&resource.storage_key, &key) {
                 return Err(exists(resource, &name, &existing));
             }
             if self.options.dry_run {
-                return Ok(object);
+                return Ok(read(resource, &strategy_stored(resource, object)));
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
-        self.server.after_write(resource, None, Some(&stored));
+        self.server.after_write(self.call, None, Some(&stored));
         Ok(read(resource, &stored))
     }
 
@@ -250,10 +261,14 @@ impl<'a> Write<'a> {
                 if !expected.create_missing {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
+                check_uid(resource, name, &key, expected.uid, &Value::Null)?;
                 let object = transform(None)?;
+                version_of(&object)?;
                 let mut object = self.admit(Operation::Create, name, object, None).await?;
                 // A version given for a missing object is ignored.
-                object::metadata_mut(&mut object).remove("resourceVersion");
+                if !self.options.dry_run {
+                    object::metadata_mut(&mut object).remove("resourceVersion");
+                }
                 match self.insert(object).await {
                     // Somebody was faster; the object is there now, and this is a change of it.
                     Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => {
@@ -266,7 +281,9 @@ impl<'a> Write<'a> {
             let existing = Arc::new(read(resource, &stored));
             let object = transform(Some(&existing))?;
             let object = self.admit(Operation::Update, name, object, Some(&existing)).await?;
-            let object = self.prepare_update(name, object, &existing)?;
+            // Held until the object is stored.
+            let mut reservation = self.server.services().reservation(self.options.dry_run);
+            let object = self.prepare_update(name, object, &existing, &mut reservation)?;
             let object = self.validate(Operation::Update, name, object, Some(&existing)).await?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
@@ -284,6 +301,7 @@ impl<'a> Write<'a> {
         name: &str,
         mut object: Value,
         existing: &Value,
+        reservation: &mut Reservation,
     ) -> Result<Value, ApiError> {
         let resource = self.resource();
         let strategy = &resource.strategy;
@@ -293,19 +311,19 @@ impl<'a> Write<'a> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(|around| {
+            let subject = subject(resource, &object);
+            self.server.with_surroundings(&subject, reservation, |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }
         strategy.prepare_for_update(resource, subresource, &mut object, existing);
         restore_after(&mut object, existing);
-        meta::tidy(&mut object);
+        meta::tidy(resource, &mut object);
         let common = meta::faults(resource, &object);
-        let changes = meta::update_faults(&object, existing);
-        let mut faults = [common.clone(), changes.clone()].concat();
+        let changes = meta::update_faults(resource, &object, existing);
+        let mut faults = [common, changes.clone()].concat();
         if resource.custom {
-            // The real server validates metadata once for all kinds, and once more for this one.
-            faults.extend(common);
+            // The real server validates changes once for all kinds, and once more for this one.
             faults.extend(changes);
         }
         let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
@@ -315,7 +333,7 @@ impl<'a> Write<'a> {
         // Neither a status nor a binding says what somebody wants, whatever metadata comes with it.
         let counts = strategy.has_generation() && !matches!(subresource, "status" | "binding");
         if counts && strategy.generation_changes(&object, existing) {
-            let generation = object::generation(existing) + 1;
+            let generation = object::generation(existing).saturating_add(1);
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(generation));
         }
         fieldmanager::ignore_time_changes(existing, &mut object);
@@ -341,26 +359,27 @@ impl<'a> Write<'a> {
                     }
                     store.remove(&resource.storage_key, key);
                 }
-                self.server.after_write(resource, Some(stored), None);
+                self.server.after_write(self.call, Some(stored), None);
             }
             return Some(object);
         }
-        if self.options.dry_run {
-            return Some(object);
-        }
         let new = strategy_stored(resource, object);
+        if self.options.dry_run {
+            return Some(read(resource, &new));
+        }
         let written = {
             let mut store = self.server.store();
             match store.get(&resource.storage_key, key) {
                 Some(now) if Arc::ptr_eq(&now, stored) => {}
                 _ => return None,
             }
-            if new == **stored {
+            // Empty metadata that no read shows makes every write a change.
+            if new == **stored && metadata::is_tidy(object::metadata(&new)) {
                 return Some(existing.clone());
             }
             store.put(&resource.storage_key, key, new)
         };
-        self.server.after_write(resource, Some(stored), Some(&written));
+        self.server.after_write(self.call, Some(stored), Some(&written));
         Some(read(resource, &written))
     }
 
@@ -382,15 +401,7 @@ impl<'a> Write<'a> {
         existing: &Value,
     ) -> Result<(), ApiError> {
         let resource = self.resource();
-        let text = object::resource_version(object);
-        let version: u64 = if text.is_empty() {
-            0
-        } else {
-            text.parse().map_err(|_| {
-                let quoted = json!(text);
-                ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
-            })?
-        };
+        let version = version_of(object)?;
         if version == 0 {
             if !resource.strategy.allow_unconditional_update() {
                 let why = "must be specified for an update";
@@ -400,7 +411,7 @@ impl<'a> Write<'a> {
             }
             let current = json!(object::resource_version(existing));
             object::metadata_mut(object).insert("resourceVersion".to_owned(), current);
-        } else if text != object::resource_version(existing) {
+        } else if object::resource_version(object) != object::resource_version(existing) {
             return Err(ApiError::conflict(resource.names(), name, MODIFIED));
         }
         Ok(())
@@ -409,8 +420,11 @@ impl<'a> Write<'a> {
     fn dedup_owners(&self, object: &mut Value) {
         let repeated = meta::dedup_owners(object);
         if !repeated.is_empty() {
+            // Patches are looked at only once, and late.
+            let patches = self.call.content_type.contains("-patch+");
+            let when = if patches { " after mutating admission happens" } else { "" };
             self.call.warnings.add(format!(
-                ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+                ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
                  references in 1.20+, and may reject such requests as early as 1.24; please fix \
                  your requests; duplicate UID(s) observed: {}",
                 repeated.join(", ")
@@ -471,6 +485,18 @@ fn exhausted(mut error: ApiError) -> ApiError {
     error
 }
 
+/// The version that an object names; none is 0.
+fn version_of(object: &Value) -> Result<u64, ApiError> {
+    let text = object::resource_version(object);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let quoted = json!(text);
+        ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
+    })
+}
+
 /// The precondition that a PUT's own UID makes (row UP08).
 fn check_uid(
     resource: &Resource,
@@ -487,7 +513,15 @@ fn check_uid(
     let path = if resource.custom {
         format!("{}/{}", resource.group, resource.plural)
     } else {
-        resource.plural.clone()
+        // Where these kinds have been kept since before they had their names.
+        match resource.plural.as_str() {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            "ingresses" => "ingress",
+            plural => plural,
+        }
+        .to_owned()
     };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \

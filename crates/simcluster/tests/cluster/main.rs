@@ -4,10 +4,14 @@
 
 mod support;
 
+mod determinism;
+mod faults;
 mod garbage;
 mod namespaces;
 mod pods;
 mod policies;
+mod rest;
 mod services;
+mod watches;
 mod webhooks;
 mod workloads;

@@ -37,7 +37,9 @@ fn walk(value: &mut Value, schema: &Schema) {
             for (name, field) in &schema.properties {
                 match map.get_mut(name) {
                     Some(Value::Null) | None => {
-                        let declared = field.default.as_ref().filter(|one| !one.is_object());
+                        // An empty text is what Go has anyway, and it is printed where it must be.
+                        let says = |one: &&Value| !one.is_object() && one.as_str() != Some("");
+                        let declared = field.default.as_ref().filter(says);
                         if let Some(default) = declared {
                             map.insert(name.clone(), default.clone());
                         }

@@ -110,7 +110,10 @@ pub(super) fn update_service_account(
 fn clean_secrets(account: &mut Value) {
     let secrets: Vec<Value> = items(account, &["secrets"])
         .iter()
-        .map(|secret| json!({ "name": text(secret, &["name"]) }))
+        .map(|secret| match text(secret, &["name"]) {
+            "" => json!({}),
+            name => json!({ "name": name }),
+        })
         .collect();
     if !secrets.is_empty() {
         object::put(account, "secrets", json!(secrets));

@@ -106,8 +106,8 @@ async fn call(
              this operation"
         )));
     }
-    let patched =
-        patch::json_patch(&versioned.object, &patch).map_err(|why| internal(&why.to_string()))?;
+    let patched = patch::json_patch(&versioned.object, &patch, false)
+        .map_err(|why| internal(&why.to_string()))?;
     let object = typed(attributes, resource, patched).map_err(|why| internal(&why))?;
     let changed = object != versioned.object;
     attributes.object = Some(review::convert(resource, &attributes.resource, object));
