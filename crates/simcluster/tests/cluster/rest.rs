@@ -82,7 +82,10 @@ async fn applies_that_change_nothing_are_rest() {
     let maps: Api<ConfigMap> = api(&cluster);
     let position = cluster.position();
     let apply = async || {
-        let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b" } });
+        let config = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "a" }, "data": { "a": "b" },
+        });
         let params = PatchParams::apply("me");
         maps.patch("a", &params, &Patch::Apply(config)).await.unwrap();
     };
