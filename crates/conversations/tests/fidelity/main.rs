@@ -5,11 +5,7 @@
 //! them against a real server, to see that the player is true and the records are up to date.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
-mod case;
-mod compare;
-mod placeholders;
-mod play;
-mod server;
+mod differs;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,24 +14,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use conversations::{Case, Difference, Error, Liberties, Records, Target, play};
 use simcluster::env::{self, Backend, Needs};
 
-use crate::case::{Case, Differs, Reasons};
-use crate::play::{Difference, Liberties, play};
+use crate::differs::{Differs, Reasons};
 
 /// What came of one case.
 enum Verdict {
     Equal,
     Differs(Vec<Difference>),
-    Panicked(String),
+    Failed(String),
+}
+
+fn records() -> Records {
+    Records::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/apiserver"))
 }
 
 #[test]
 fn the_recorded_cases() {
     let only = std::env::var("CASE").ok();
-    let cases = case::load(only.as_deref());
+    let cases = records().cases(only.as_deref()).unwrap();
     assert!(!cases.is_empty(), "no case is called {only:?}");
-    let differs = case::differs();
+    let differs = differs::read();
     let simulated = Backend::from_environment().unwrap() == Backend::Sim;
     let allowed = if simulated { &differs.sim } else { &differs.real };
     let verdicts = play_all(&cases, &differs);
@@ -74,13 +74,14 @@ fn group(id: &str) -> &str {
 fn judge(case: &Case, verdict: &Verdict, allowed: &Reasons) -> String {
     let found = match verdict {
         Verdict::Equal => return String::new(),
-        Verdict::Panicked(text) => return format!("  panicked: {text}\n"),
+        Verdict::Failed(text) => return format!("  failed: {text}\n"),
         Verdict::Differs(_) if allowed.contains_key(&case.id) => return String::new(),
         Verdict::Differs(found) => found,
     };
     let mut text = String::new();
     for Difference { step, line, places } in found {
         if !allowed.contains_key(&step_name(case, *step)) {
+            let places: Vec<String> = places.iter().map(ToString::to_string).collect();
             let places = places.join("\n    ");
             writeln!(text, "  step {step}: {line}\n    {places}").unwrap();
         }
@@ -93,7 +94,7 @@ fn stale(case: &Case, verdict: &Verdict, allowed: &Reasons) -> String {
     let found = match verdict {
         Verdict::Equal => &[],
         Verdict::Differs(found) => found.as_slice(),
-        Verdict::Panicked(_) => return String::new(),
+        Verdict::Failed(_) => return String::new(),
     };
     let mut text = String::new();
     if found.is_empty() && allowed.contains_key(&case.id) {
@@ -139,23 +140,32 @@ fn play_case(case: &Case, differs: &Differs) -> Verdict {
     };
     let hashes = differs.hashes.contains(&case.id);
     let liberties = Liberties { unordered: &unordered, hashes };
-    let found = Mutex::new(Vec::new());
+    let found = Mutex::new(Ok(Vec::new()));
     let played = catch_unwind(AssertUnwindSafe(|| {
         env::run(&Needs::default(), async |cluster| {
             let namespace = cluster.namespace().await;
-            let differences = play(case, &cluster, &namespace, &liberties).await;
+            let target = Target::from(&cluster);
+            let differences = play(case, &records(), target, &namespace, &liberties).await;
             *found.lock().unwrap() = differences;
         });
     }));
     match played {
-        Ok(()) => {
-            let found = found.into_inner().unwrap();
-            if found.is_empty() { Verdict::Equal } else { Verdict::Differs(found) }
-        }
+        Ok(()) => match found.into_inner().unwrap() {
+            Ok(found) if found.is_empty() => Verdict::Equal,
+            Ok(found) => Verdict::Differs(found),
+            Err(error) => Verdict::Failed(chain(&error)),
+        },
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Verdict::Panicked(text.unwrap_or("with no text").to_owned())
+            Verdict::Failed(format!("panicked: {}", text.unwrap_or("with no text")))
         }
     }
+}
+
+/// An error and its causes.
+fn chain(error: &Error) -> String {
+    let causes =
+        std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,69 +1,11 @@
-//! Where a recorded and an answered document differ.
+//! One order for what a real server lists in any.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// One line for each place where the documents differ; empty if they are equal.
-pub(crate) fn differences(recorded: &Value, answered: &Value) -> Vec<String> {
-    let mut lines = Vec::new();
-    compare("", Some(recorded), Some(answered), &mut lines);
-    lines
-}
-
-fn compare(
-    path: &str,
-    recorded: Option<&Value>,
-    answered: Option<&Value>,
-    lines: &mut Vec<String>,
-) {
-    match (recorded, answered) {
-        (Some(Value::Object(recorded)), Some(Value::Object(answered))) => {
-            for (key, value) in recorded {
-                compare(&format!("{path}.{key}"), Some(value), answered.get(key), lines);
-            }
-            for (key, value) in answered.iter().filter(|(key, _)| !recorded.contains_key(*key)) {
-                compare(&format!("{path}.{key}"), None, Some(value), lines);
-            }
-        }
-        (Some(Value::Array(recorded)), Some(Value::Array(answered))) => {
-            for index in 0..recorded.len().max(answered.len()) {
-                let path = format!("{path}[{index}]");
-                compare(&path, recorded.get(index), answered.get(index), lines);
-            }
-        }
-        (recorded, answered) if equal(recorded, answered) => {}
-        (recorded, answered) => {
-            let path = path.trim_start_matches('.');
-            lines.push(format!(
-                "{path}\n      recorded {}\n      answered {}",
-                shown(recorded),
-                shown(answered)
-            ));
-        }
-    }
-}
-
-/// Equal as JSON: 1 and 1.0 are one number.
-fn equal(recorded: Option<&Value>, answered: Option<&Value>) -> bool {
-    match (recorded, answered) {
-        (Some(Value::Number(recorded)), Some(Value::Number(answered))) => {
-            recorded == answered || recorded.as_f64() == answered.as_f64()
-        }
-        _ => recorded == answered,
-    }
-}
-
-fn shown(value: Option<&Value>) -> String {
-    const LONGEST: usize = 2000;
-    let Some(value) = value else { return "nothing".to_owned() };
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}... ({} bytes)", &text[..end], text.len()),
-        None => text,
-    }
-}
+use crate::text::map_texts;
 
 /// Puts faults into one order where a real server lists them in any: the causes of a `Status`, and
 /// the parts of its message. `all` says that every list of faults counts as a set; else only those
@@ -101,8 +43,9 @@ pub(crate) fn managers_in_one_order(document: &mut Value) {
                     && (key == "managedFields" || key.ends_with(".managedFields"))
                 {
                     let key = |entry: &Value| {
-                        ["operation", "manager", "apiVersion", "subresource"]
-                            .map(|field| entry[field].as_str().unwrap_or_default().to_owned())
+                        ["operation", "manager", "apiVersion", "subresource"].map(|field| {
+                            entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+                        })
                     };
                     entries.sort_by_key(key);
                 }
@@ -119,21 +62,13 @@ pub(crate) fn without_hashes(document: &Value) -> Value {
     static HASH: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"\b[bcdfghjklmnpqrstvwxz2456789]{8,10}\b").expect("a valid pattern")
     });
-    let text = |text: &str| HASH.replace_all(text, "<hash>").into_owned();
-    match document {
-        Value::String(value) => text(value).into(),
-        Value::Array(items) => items.iter().map(without_hashes).collect(),
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (text(key), without_hashes(value)))
-            .collect::<Map<_, _>>()
-            .into(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => document.clone(),
-    }
+    map_texts(document, &|text| HASH.replace_all(text, "<hash>").into_owned())
 }
 
 fn is_conflict(causes: &[Value]) -> bool {
-    causes.iter().all(|cause| cause["reason"] == "FieldManagerConflict")
+    causes
+        .iter()
+        .all(|cause| cause.get("reason").is_some_and(|reason| reason == "FieldManagerConflict"))
 }
 
 fn message_in_one_order(text: &str, all: bool) -> String {
@@ -150,10 +85,10 @@ fn message_in_one_order(text: &str, all: bool) -> String {
             }
         }
         if let Some((head, first)) = blocks.first().and_then(|block| block.split_once(": ")) {
-            let (head, first) = (head.to_owned(), first.to_owned());
-            blocks[0] = first;
-            blocks.sort();
-            return format!("{head}: {}", blocks.join("\n"));
+            let mut rest: Vec<&str> = blocks.iter().skip(1).map(String::as_str).collect();
+            rest.push(first);
+            rest.sort_unstable();
+            return format!("{head}: {}", rest.join("\n"));
         }
     }
     if let Some((head, list)) = text.split_once("errors:\n") {
