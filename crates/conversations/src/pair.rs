@@ -1,6 +1,6 @@
 //! One conversation on two servers at once.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::case::Step;
 use crate::compare::{Place, differences};
@@ -35,10 +35,23 @@ impl<'a> Pair<'a> {
         Self { real: player(real), simulated: player(simulated) }
     }
 
-    /// Applies an object of a fixture on both.
-    pub async fn apply(&self, object: &Value) -> Result<(), Error> {
-        self.real.apply(object.clone()).await?;
-        self.simulated.apply(object.clone()).await
+    /// Applies the objects of a fixture on both, and makes the namespace where it is not there yet.
+    pub async fn prepare(&mut self, fixture: &[Value]) -> Result<(), Error> {
+        let mut create = Step::new("POST /api/v1/namespaces");
+        create.body = Some(json!({ "metadata": { "name": "{ns}" } }));
+        for player in [&mut self.real, &mut self.simulated] {
+            player.step(&create).await?;
+            for object in fixture {
+                player.apply(object.clone()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back what a real server has only so many of: the node ports of Services.
+    pub async fn release(&mut self) -> Result<(), Error> {
+        let services = Step::new("DELETE /api/v1/namespaces/{ns}/services");
+        self.real.step(&services).await.map(drop)
     }
 
     /// Plays one step on both.

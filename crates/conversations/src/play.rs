@@ -1,6 +1,5 @@
 //! Plays a case and compares every answer with the recorded one.
 
-
 use crate::case::{Case, Records};
 use crate::compare::{Place, differences};
 use crate::error::Error;

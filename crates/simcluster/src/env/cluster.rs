@@ -34,7 +34,8 @@ struct Inner {
     place: Place,
     admin: Client,
     namespaces: Mutex<Vec<String>>,
-    /// The controllers of a simulated cluster.
+    /// The controllers of a simulated cluster. If there are none, a control plane of our own has none
+    /// either.
     controllers: BTreeSet<Kind>,
     /// Requests that were recorded before this test began.
     requests_before: usize,
@@ -101,7 +102,7 @@ impl Cluster {
                 (Place::Sim(sim), admin)
             }
             Backend::ControlPlane => {
-                let plane = ControlPlane::shared().await?;
+                let plane = ControlPlane::shared(!needs.controllers().is_empty()).await?;
                 if needs.pods {
                     plane.run_pods().await?;
                 }
@@ -126,9 +127,11 @@ impl Cluster {
                 cluster.install(crd).await?;
             }
         }
-        let before = cluster.recorded().await.map_or(0, |requests| requests.len());
-        if let Some(inner) = Arc::get_mut(&mut cluster.0) {
-            inner.requests_before = before;
+        if needs.requests {
+            let before = cluster.recorded().await.map_or(0, |requests| requests.len());
+            if let Some(inner) = Arc::get_mut(&mut cluster.0) {
+                inner.requests_before = before;
+            }
         }
         Ok(cluster)
     }
@@ -248,7 +251,8 @@ impl Cluster {
     fn looks_after_service_accounts(&self) -> bool {
         match &self.0.place {
             Place::Sim(_) => self.0.controllers.contains(&Kind::ServiceAccount),
-            Place::ControlPlane(_) | Place::Remote(_) => true,
+            Place::ControlPlane(_) => !self.0.controllers.is_empty(),
+            Place::Remote(_) => true,
         }
     }
 
