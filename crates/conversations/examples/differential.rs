@@ -6,22 +6,28 @@
 //! smallest conversation that was found to show it. `--write FOLDER` writes those as cases, with what the
 //! real server answered.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Parser;
 use conversations::shrink::shrink;
-use conversations::{Answers, Case, Records, Signature, Step, converse, random, verb};
+use conversations::{Answers, Case, Records, Servers, Signature, Step, random, request, verb};
+use futures::FutureExt as _;
 use serde_json::Value;
 use simcluster::env::{self, Backend, Cluster, Needs};
+use tokio::time::Instant;
 
+/// How long the same servers are used: one test on a real cluster may take only so long.
+const SHIFT: Duration = Duration::from_mins(2);
 /// How many places are shown at which one answer differs.
 const PLACES_MAX: usize = 6;
 
@@ -59,10 +65,17 @@ enum Outcome {
 
 /// Conversations that differ alike.
 struct Group {
-    count: usize,
+    /// How often each request showed it.
+    requests: BTreeMap<String, usize>,
     seed: u64,
     /// The shortest of them, up to the difference.
     steps: Vec<Step>,
+}
+
+impl Group {
+    fn count(&self) -> usize {
+        self.requests.values().sum()
+    }
 }
 
 #[derive(Default)]
@@ -94,10 +107,15 @@ impl Tally {
             self.equal_conversations += 1;
             return;
         };
+        let request = steps.get(index).map(request).unwrap_or_default();
         let steps = steps.iter().take(index + 1).cloned().collect::<Vec<_>>();
         let group = self.groups.entry(signature);
-        let group = group.or_insert_with(|| Group { count: 0, seed, steps: steps.clone() });
-        group.count += 1;
+        let group = group.or_insert_with(|| Group {
+            requests: BTreeMap::new(),
+            seed,
+            steps: steps.clone(),
+        });
+        *group.requests.entry(request).or_default() += 1;
         if steps.len() < group.steps.len() {
             (group.seed, group.steps) = (seed, steps);
         }
@@ -134,113 +152,145 @@ fn first_difference(steps: &[Step], answers: &[Answers]) -> Option<(Signature, u
     Some((Signature::of(steps.get(index)?, answers.get(index)?), index))
 }
 
-fn records() -> Records {
-    Records::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/apiserver"))
-}
-
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
+    let mut out = std::io::stdout();
     let tally = Mutex::new(Tally::default());
     let seeds: Vec<u64> = args.seeds.clone().collect();
-    on_all_cores(&seeds, |seed| {
+    on_all_cores(&seeds, async |both, seed| {
         let steps = random::conversation(*seed, args.only.as_deref());
-        let outcome = played(&steps);
-        tally.lock().unwrap_or_else(PoisonError::into_inner).add(*seed, &steps, outcome);
+        let outcome = both.play(&steps).await;
+        locked(&tally).add(*seed, &steps, outcome);
     });
     let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut out = std::io::stdout();
     tally.print(&mut out)?;
 
     let mut groups: Vec<(&Signature, &Group)> = tally.groups.iter().collect();
-    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count));
-    let shown = Mutex::new(BTreeMap::new());
-    let numbered: Vec<_> = (1..).zip(&groups).collect();
-    on_all_cores(&numbered, |(number, (signature, group))| {
-        let found = smallest(signature, group, args.tries);
-        shown.lock().unwrap_or_else(PoisonError::into_inner).insert(*number, found);
+    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.count()));
+    let numbered: Vec<_> = (1..).zip(groups).collect();
+    writeln!(out, "{} groups of differences", numbered.len())?;
+    let smallest = Mutex::new(BTreeMap::new());
+    on_all_cores(&numbered, async |both, (number, (signature, group))| {
+        let found = both.smallest(signature, &group.steps, args.tries).await;
+        locked(&smallest).insert(*number, found);
     });
-    let shown = shown.into_inner().unwrap_or_else(PoisonError::into_inner);
-    writeln!(out, "{} groups of differences", groups.len())?;
     for (number, (signature, group)) in &numbered {
-        writeln!(
-            out,
-            "\n## {number}. {signature}\n{} times, such as seed {}",
-            group.count, group.seed
-        )?;
-        match shown.get(number) {
-            Some(Some((steps, answers))) => {
-                print_conversation(steps, answers, &mut out)?;
-                if let Some(folder) = &args.write {
-                    write_case(folder, *number, signature, steps, answers)?;
-                }
-            }
-            _ => writeln!(out, "it did not come again")?,
+        let found = locked(&smallest).remove(number).flatten();
+        print_group(*number, signature, group, found.as_ref(), &mut out)?;
+        if let (Some(folder), Some((steps, answers))) = (&args.write, &found) {
+            write_case(folder, *number, signature, steps, answers)?;
         }
     }
     Ok(())
 }
 
-/// Does something with every item, on all cores.
-fn on_all_cores<T: Sync>(items: &[T], act: impl Fn(&T) + Sync) {
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does something with every item, on all cores, each with servers of its own.
+fn on_all_cores<T: Sync>(items: &[T], act: impl AsyncFn(&Both<'_>, &T) + Sync) {
     let next = AtomicUsize::new(0);
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    act(item);
+    let take = || items.get(next.fetch_add(1, Ordering::Relaxed));
+    let work = || {
+        while let Some(first) = take() {
+            env::run_on(Backend::ControlPlane, &Needs::default().only([]), async |cluster| {
+                let both = Both { cluster: &cluster, servers: Cell::new(None) };
+                let until = Instant::now() + SHIFT;
+                act(&both, first).await;
+                while Instant::now() < until
+                    && let Some(item) = take()
+                {
+                    act(&both, item).await;
                 }
             });
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
         }
     });
 }
 
-/// Runs something on a real control plane that has no controllers.
-fn on_real(act: impl AsyncFnOnce(Cluster)) {
-    env::run_on(Backend::ControlPlane, &Needs::default().only([]), act);
+/// A real and a simulated server, and new ones after a panic.
+struct Both<'a> {
+    cluster: &'a Cluster,
+    servers: Cell<Option<Servers<'a>>>,
 }
 
-fn played(steps: &[Step]) -> Outcome {
-    let mut outcome = Outcome::Failed("it was never played".to_owned());
-    let place = &mut outcome;
-    let ended = catch_unwind(AssertUnwindSafe(|| {
-        on_real(async |cluster| {
-            *place = match converse(&cluster, &records(), random::FIXTURE, steps).await {
-                Ok(answers) => Outcome::Played(answers),
-                Err(error) => Outcome::Failed(format!("{:#}", anyhow::Error::from(error))),
-            };
-        });
-    }));
-    match ended {
-        Ok(()) => outcome,
-        Err(panic) => {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-            Outcome::Failed(format!("panicked: {}", text.unwrap_or("without a text")))
+impl<'a> Both<'a> {
+    async fn play(&self, steps: &[Step]) -> Outcome {
+        let failed = |error: conversations::Error| {
+            Outcome::Failed(format!("{:#}", anyhow::Error::from(error)))
+        };
+        let servers = match self.servers.take() {
+            Some(servers) => servers,
+            None => match self.start().await {
+                Ok(servers) => servers,
+                Err(error) => return failed(error),
+            },
+        };
+        match AssertUnwindSafe(servers.converse(steps)).catch_unwind().await {
+            Ok(played) => {
+                self.servers.set(Some(servers));
+                played.map_or_else(failed, Outcome::Played)
+            }
+            Err(panic) => {
+                let text = panic.downcast_ref::<String>().map(String::as_str);
+                let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+                Outcome::Failed(format!("panicked: {}", text.unwrap_or("without a text")))
+            }
+        }
+    }
+
+    async fn start(&self) -> Result<Servers<'a>, conversations::Error> {
+        let records =
+            Records::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/apiserver"));
+        Servers::start(self.cluster, &records.fixture(random::FIXTURE)?).await
+    }
+
+    /// The smallest conversation found that ends with this difference, and its answers; `None` if the
+    /// difference does not come again.
+    async fn smallest(
+        &self,
+        signature: &Signature,
+        steps: &[Step],
+        tries: usize,
+    ) -> Option<(Vec<Step>, Vec<Answers>)> {
+        let shows = async |steps: &[Step]| match self.play(steps).await {
+            Outcome::Played(answers) => {
+                let found = first_difference(steps, &answers);
+                found.is_some_and(|(found, index)| found == *signature && index + 1 == steps.len())
+            }
+            Outcome::Failed(_) => false,
+        };
+        if !shows(steps).await {
+            return None;
+        }
+        let steps = shrink(steps, tries, shows).await;
+        match self.play(&steps).await {
+            Outcome::Played(answers) => Some((steps, answers)),
+            Outcome::Failed(_) => None,
         }
     }
 }
 
-/// The smallest conversation found that differs in this way, and its answers; `None` if the difference
-/// does not come again.
-fn smallest(
+fn print_group(
+    number: usize,
     signature: &Signature,
     group: &Group,
-    tries: usize,
-) -> Option<(Vec<Step>, Vec<Answers>)> {
-    let answers_of = |steps: &[Step]| match played(steps) {
-        Outcome::Played(answers) => Some(answers),
-        Outcome::Failed(_) => None,
-    };
-    let shows = |steps: &[Step]| {
-        let found = answers_of(steps).and_then(|answers| first_difference(steps, &answers));
-        found.is_some_and(|(found, index)| found == *signature && index + 1 == steps.len())
-    };
-    if !shows(&group.steps) {
-        return None;
+    smallest: Option<&(Vec<Step>, Vec<Answers>)>,
+    to: &mut impl Write,
+) -> std::io::Result<()> {
+    let requests = group.requests.iter().map(|(request, count)| format!("{count} {request}"));
+    let requests = requests.collect::<Vec<_>>().join(", ");
+    writeln!(to, "\n## {number}. {signature}")?;
+    writeln!(to, "{} times: {requests}; such as seed {}", group.count(), group.seed)?;
+    match smallest {
+        Some((steps, answers)) => print_conversation(steps, answers, to),
+        None => writeln!(to, "it did not come again"),
     }
-    let steps = shrink(&group.steps, tries, shows);
-    let answers = answers_of(&steps)?;
-    Some((steps, answers))
 }
 
 fn print_conversation(

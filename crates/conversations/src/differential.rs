@@ -1,32 +1,54 @@
-//! Conversations on a real and on a fresh simulated server at once.
+//! A real and a simulated server, to hold conversations on both at once.
 
+use serde_json::Value;
 use simcluster::cluster::SimCluster;
 use simcluster::env::Cluster;
 
-use crate::case::{Records, Step};
+use crate::case::Step;
 use crate::error::Error;
 use crate::pair::{Answers, Pair};
+use crate::placeholders::Placeholders;
+use crate::player::Player;
 use crate::target::Target;
 
-/// Plays a conversation on a real cluster without controllers and on a simulated one, in a namespace
-/// that is fresh on both, and returns what was answered, step by step.
-pub async fn converse(
-    cluster: &Cluster,
-    records: &Records,
-    fixture: &str,
-    steps: &[Step],
-) -> Result<Vec<Answers>, Error> {
-    let simulated = SimCluster::builder().controllers(false).start().map_err(|error| {
-        Error::Fixture { name: "the simulated cluster".to_owned(), fault: error.to_string() }
-    })?;
-    let namespace = cluster.namespace().await;
-    let mut pair = Pair::new(Target::from(cluster), Target::Simulated(&simulated), &namespace);
-    let objects = records.fixture(fixture)?;
-    pair.prepare(&objects).await?;
-    let mut answers = Vec::new();
-    for step in steps {
-        answers.push(pair.step(step).await?);
+/// Two servers on which nobody acts but who talks to them.
+pub struct Servers<'a> {
+    real: &'a Cluster,
+    simulated: SimCluster,
+}
+
+impl<'a> Servers<'a> {
+    /// A real cluster without controllers and a new simulated one, both with a fixture.
+    pub async fn start(real: &'a Cluster, fixture: &[Value]) -> Result<Self, Error> {
+        let simulated = SimCluster::builder().controllers(false).start().map_err(|error| {
+            Error::Fixture { name: "the simulated cluster".to_owned(), fault: error.to_string() }
+        })?;
+        let servers = Self { real, simulated };
+        for target in servers.targets() {
+            let player = Player::new(target, Placeholders::new(""));
+            for object in fixture {
+                player.apply(object.clone()).await?;
+            }
+        }
+        Ok(servers)
     }
-    pair.release().await?;
-    Ok(answers)
+
+    fn targets(&self) -> [Target<'_>; 2] {
+        [Target::from(self.real), Target::Simulated(&self.simulated)]
+    }
+
+    /// Plays a conversation in a namespace that is fresh on both, and returns what was answered, step
+    /// by step.
+    pub async fn converse(&self, steps: &[Step]) -> Result<Vec<Answers>, Error> {
+        let namespace = self.real.namespace().await;
+        let [real, simulated] = self.targets();
+        let mut pair = Pair::new(real, simulated, &namespace);
+        pair.begin().await?;
+        let mut answers = Vec::new();
+        for step in steps {
+            answers.push(pair.step(step).await?);
+        }
+        pair.end().await?;
+        Ok(answers)
+    }
 }

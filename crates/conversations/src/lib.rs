@@ -26,11 +26,11 @@ mod text;
 
 pub use self::case::{Case, Records, Step};
 pub use self::compare::{Place, differences};
-pub use self::differential::converse;
+pub use self::differential::Servers;
 pub use self::error::Error;
 pub use self::pair::{Answers, Pair};
 pub use self::placeholders::Placeholders;
 pub use self::play::{Difference, Liberties, play};
 pub use self::player::Player;
-pub use self::signature::{Signature, verb};
+pub use self::signature::{Signature, request, verb};
 pub use self::target::Target;

@@ -35,29 +35,30 @@ impl<'a> Pair<'a> {
         Self { real: player(real), simulated: player(simulated) }
     }
 
-    /// Applies the objects of a fixture on both, and makes the namespace where it is not there yet.
-    pub async fn prepare(&mut self, fixture: &[Value]) -> Result<(), Error> {
+    /// Makes the namespace where it is not there yet.
+    pub(crate) async fn begin(&mut self) -> Result<(), Error> {
         let mut create = Step::new("POST /api/v1/namespaces");
         create.body = Some(json!({ "metadata": { "name": "{ns}" } }));
         for player in [&mut self.real, &mut self.simulated] {
             player.step(&create).await?;
-            for object in fixture {
-                player.apply(object.clone()).await?;
-            }
         }
         Ok(())
     }
 
-    /// Gives back what a real server has only so many of: the node ports of Services.
-    pub async fn release(&mut self) -> Result<(), Error> {
+    /// Gives back what servers have only so many of: the node ports of Services.
+    pub(crate) async fn end(&mut self) -> Result<(), Error> {
         let services = Step::new("DELETE /api/v1/namespaces/{ns}/services");
-        self.real.step(&services).await.map(drop)
+        for player in [&mut self.real, &mut self.simulated] {
+            player.step(&services).await?;
+        }
+        Ok(())
     }
 
     /// Plays one step on both.
     pub async fn step(&mut self, step: &Step) -> Result<Answers, Error> {
-        let mut real = self.real.step(step).await?;
-        let mut simulated = self.simulated.step(step).await?;
+        // At once, since some answers take their time.
+        let (mut real, mut simulated) =
+            tokio::try_join!(self.real.step(step), self.simulated.step(step))?;
         for document in [&mut real, &mut simulated] {
             in_one_order(document, false);
             managers_in_one_order(document);

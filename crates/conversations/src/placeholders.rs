@@ -23,8 +23,8 @@ static TIME: LazyLock<Regex> =
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.0\.\d{1,3}\.\d{1,3}\b(/\d+)?"));
 /// Node ports of Services.
 static PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b3[0-2]\d{3}\b"));
-/// The newest version, as a text has it.
-static CURRENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"current: \d+"));
+/// Versions in texts: the newest one, and those of objects in YAML.
+static CURRENT: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(current: |resourceVersion: ")\d+"#));
 static MARK: LazyLock<Regex> = LazyLock::new(|| pattern("\u{1}([a-z]+)-([^\u{2}]*)\u{2}"));
 static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"<(uid|rv|ip|port)-\d+>"));
 
@@ -78,22 +78,16 @@ impl Placeholders {
 
     /// Marks a text.
     pub(crate) fn mark_text(&self, text: &str) -> String {
-        let mut text = text.replace(&self.namespace, "<ns>");
-        text = mark_all(&UID, "uid", &text);
+        let mut text = text.to_owned();
         for prefix in &self.prefixes {
             // Five characters without vowels and look-alikes end a generated name.
             let generated =
-                pattern(&format!(r"{}[bcdfghjklmnpqrstvwxz2456789]{{5}}\b", regex::escape(prefix)));
-            text = generated.replace_all(&text, format!("{prefix}<generated>")).into();
+                format!(r"{}[bcdfghjklmnpqrstvwxz2456789]{{5}}\b", regex::escape(prefix));
+            text = pattern(&generated).replace_all(&text, format!("{prefix}<generated>")).into();
         }
+        text = mark_all(&UID, "uid", &text.replace(&self.namespace, "<ns>"));
         if self.allocations {
-            let address = |found: &Captures<'_>| match found.get(1) {
-                Some(_) => "<range>".to_owned(),
-                None => mark("ip", found.get(0).map_or("", |all| all.as_str())),
-            };
-            text = ADDRESS.replace_all(&text, address).into();
-            text = mark_all(&PORT, "port", &text);
-            text = CURRENT.replace_all(&text, "current: <list-rv>").into();
+            text = mark_choices(&text);
         }
         TIME.replace_all(&text, "<time>").into()
     }
@@ -213,6 +207,16 @@ fn mark(kind: &str, value: &str) -> String {
 fn mark_all(pattern: &Regex, kind: &str, text: &str) -> String {
     let value = |found: &Captures<'_>| mark(kind, found.get(0).map_or("", |all| all.as_str()));
     pattern.replace_all(text, value).into()
+}
+
+/// Marks what servers choose for themselves, where texts name it.
+fn mark_choices(text: &str) -> String {
+    let address = |found: &Captures<'_>| match found.get(1) {
+        Some(_) => "<range>".to_owned(),
+        None => mark("ip", found.get(0).map_or("", |all| all.as_str())),
+    };
+    let text = mark_all(&PORT, "port", &ADDRESS.replace_all(text, address));
+    CURRENT.replace_all(&text, "$1<list-rv>").into()
 }
 
 /// A found mark: all of it, its kind, its value.

@@ -6,10 +6,10 @@ use crate::case::Step;
 
 /// The smallest conversation that was found to show what `shows` looks for, by leaving out steps and
 /// parts of them. `tries` limits how often is looked.
-pub fn shrink(
+pub async fn shrink(
     steps: &[Step],
     mut tries: usize,
-    mut shows: impl FnMut(&[Step]) -> bool,
+    mut shows: impl AsyncFnMut(&[Step]) -> bool,
 ) -> Vec<Step> {
     let mut smallest = steps.to_vec();
     loop {
@@ -19,7 +19,7 @@ pub fn shrink(
                 break;
             }
             tries -= 1;
-            if shows(&candidate) {
+            if shows(&candidate).await {
                 found = Some(candidate);
                 break;
             }

@@ -13,12 +13,10 @@ use crate::pair::Answers;
 const TEXT_MAX: usize = 90;
 
 /// What alike differences have in common.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Signature {
-    /// What was asked for, such as `apply`.
-    pub verb: &'static str,
-    /// Of what, such as `services/status`.
-    pub resource: String,
+    /// What was asked for, such as `apply services/status`; empty if the texts say enough.
+    pub request: String,
     /// The status codes of both answers.
     pub statuses: [u64; 2],
     /// The first place that differs, without what only one object has.
@@ -33,42 +31,46 @@ impl Signature {
     pub fn of(step: &Step, answers: &Answers) -> Self {
         let status = |answer: &Value| answer.get("status").and_then(Value::as_u64).unwrap_or(0);
         let statuses = [status(&answers.real), status(&answers.simulated)];
-        // Two different codes say enough; else the texts of faults, else the first place.
         let wordy = |path: &str| path.ends_with("message") || path.starts_with("headers");
-        let first = if statuses[0] == statuses[1] {
-            let worded = answers.places.iter().find(|place| wordy(&place.path));
-            worded.or_else(|| answers.places.first())
-        } else {
-            answers.places.iter().find(|place| place.path == "body.message")
+        // Between faults, or a fault and none, the texts tell most; else the first place does.
+        let worded = answers.places.iter().find(|place| wordy(&place.path));
+        let Some(place) = worded.or_else(|| answers.places.first()) else {
+            return Self { statuses, ..Self::default() };
         };
-        let text = |value: Option<&Value>| match value {
+        let text = |value: &Option<Value>| match value {
             Some(Value::String(text)) => form(text),
             Some(Value::Null) => "null".to_owned(),
             Some(_) => "a value".to_owned(),
             None => "nothing".to_owned(),
         };
         Self {
-            verb: verb(step),
-            resource: resource(step),
+            request: if worded.is_none() { request(step) } else { String::new() },
             statuses,
-            path: first.map_or_else(String::new, |place| path_form(&place.path)),
-            texts: first.map_or_else(Default::default, |place| {
-                [text(place.recorded.as_ref()), text(place.answered.as_ref())]
-            }),
+            path: path_form(&place.path),
+            texts: [text(&place.recorded), text(&place.answered)],
         }
     }
 }
 
 impl fmt::Display for Signature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { verb, resource, statuses: [real, simulated], path, texts } = self;
-        write!(f, "{verb} {resource}: real {real}, simulated {simulated}")?;
+        let Self { request, statuses: [real, simulated], path, texts } = self;
+        if !request.is_empty() {
+            write!(f, "{request}: ")?;
+        }
+        write!(f, "real {real}, simulated {simulated}")?;
         if !path.is_empty() {
             let [real, simulated] = texts;
             write!(f, "; {path}: real `{real}`, simulated `{simulated}`")?;
         }
         Ok(())
     }
+}
+
+/// What a step asks for, such as `apply services/status`.
+#[must_use]
+pub fn request(step: &Step) -> String {
+    format!("{} {}", verb(step), resource(step))
 }
 
 /// What a step asks for: the verb of the API, and which kind a patch is of.
@@ -123,10 +125,17 @@ fn path_form(path: &str) -> String {
 /// A text without names, numbers and values.
 fn form(text: &str) -> String {
     static VALUES: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#""(\\.|[^"\\])*"|\[[^\]]*\]|\{.*\}|<[a-z]+-\d+>|\d+|é\S*|x{9,}"#)
+        let quoted = r#""(\\.|[^"\\])*"|'[^']*'|`[^`]*`"#;
+        let pattern = format!(r"{quoted}|\[[^\]]*\]|\{{.*\}}|\(.*\)|<[a-z]+-\d+>|\d+|é\S*|x{{9,}}");
+        Regex::new(&pattern).expect("a valid pattern")
+    });
+    // Which kind it is, in the words of each text that names one.
+    static KIND: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r#"^[\w.]+ (_ is invalid|in version _|_ not found|_ already exists)|as a \w+|Go (struct field|value of type) [\w.\[\]]+"#)
             .expect("a valid pattern")
     });
-    VALUES.replace_all(text, "_").chars().take(TEXT_MAX).collect()
+    let text = VALUES.replace_all(text.lines().next().unwrap_or_default(), "_");
+    KIND.replace_all(&text, "K $1$2").chars().take(TEXT_MAX).collect()
 }
 
 #[cfg(test)]

@@ -183,14 +183,12 @@ impl Maker {
     }
 
     fn get(&mut self, item: &str) -> Step {
-        let query = self.dice.text(&[
-            "",
-            "",
-            "",
-            "?resourceVersion=999999999",
-            "?resourceVersion=x",
-            "?pretty=true",
-        ]);
+        // A version that is yet to come is waited for: not often.
+        let query = match self.dice.below(50) {
+            0 => "?resourceVersion=999999999".to_owned(),
+            1..6 => self.dice.text(&["?resourceVersion=x", "?pretty=true", "?resourceVersion=-1"]),
+            _ => String::new(),
+        };
         let mut step = Step::new(format!("GET {item}{query}"));
         self.accept(&mut step);
         step

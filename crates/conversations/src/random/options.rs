@@ -81,7 +81,7 @@ impl Maker {
             }
             options.push(selector);
         }
-        if self.dice.chance(15) {
+        if !self.resource.cluster && self.dice.chance(15) {
             options.push(self.dice.text(&["limit=1", "limit=500", "limit=-1", "limit=x"]));
         }
         if self.dice.chance(10) {

@@ -13,7 +13,7 @@ fn patch(line: &str, kind: &str) -> Step {
 
 #[test]
 fn verbs_and_resources() {
-    let said = |step: &Step| format!("{} {}", verb(step), resource(step));
+    let said = request;
     let things = "/apis/a.b/v1/namespaces/{ns}/things";
     let check = |line: &str, expected: &str| assert_eq!(said(&Step::new(line)), expected);
     check(&format!("POST {things}?dryRun=All"), "create things");
@@ -41,6 +41,6 @@ fn names_and_numbers_do_not_tell_differences_apart() {
     assert_eq!(signature("a", 1), signature("b", 22));
     assert_eq!(
         signature("a", 1).to_string(),
-        "create a: real 422, simulated 422; body.message: real `_ is invalid: _`, simulated `_ is wrong: _`"
+        "real 422, simulated 422; body.message: real `_ is invalid: _`, simulated `_ is wrong: _`"
     );
 }
