@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the protobuf field numbers of the built-in kinds as one compact JSON file.
 
-    generate.py API APIMACHINERY > crates/simcluster/src/http/protobuf/fields.json
+    generate.py API APIMACHINERY > crates/simcluster-model/src/codec/protobuf/fields.json
 
 API and APIMACHINERY are unpacked k8s.io/api@VERSION and k8s.io/apimachinery@VERSION from the Go module
 cache; their generated.proto files are read. Only definitions in builtin/kinds.json are kept.
@@ -47,7 +47,7 @@ def fields(package, body, properties):
 
 
 def main():
-    kinds = json.loads((ROOT / "crates/simcluster/src/builtin/kinds.json").read_text())
+    kinds = json.loads((ROOT / "crates/simcluster-model/src/builtin/kinds.json").read_text())
     definitions = kinds["definitions"]
     found = {}
     for module in map(Path, sys.argv[1:]):

@@ -54,7 +54,7 @@ impl Target<'_> {
 async fn simulated(cluster: &SimCluster, request: Request<Bytes>) -> Response<Body> {
     // The admin has no token here, so every token is a wrong one.
     let mut answer = if request.headers().contains_key(AUTHORIZATION) {
-        simcluster::http::unauthorized(cluster.server(), &request)
+        simcluster::unauthorized(cluster.server(), &request)
     } else {
         cluster.handle(&User::admin(), request).await
     };
@@ -63,7 +63,7 @@ async fn simulated(cluster: &SimCluster, request: Request<Bytes>) -> Response<Bo
 }
 
 /// Adds the header by which HTTP/1.1 says where a body ends: without a connection nobody else does.
-fn frame(answer: &mut Response<simcluster::http::Body>) {
+fn frame(answer: &mut Response<simcluster::Body>) {
     let (name, value) = match answer.body().size_hint().exact() {
         Some(size) => (CONTENT_LENGTH, HeaderValue::from(size)),
         None => (TRANSFER_ENCODING, HeaderValue::from_static("chunked")),

@@ -10,14 +10,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::auth::{self, User};
-use crate::clock::Clock;
-use crate::controllers::{self, Controllers};
-use crate::error::ApiError;
-use crate::http;
+use crate::client;
 use crate::serve::{self, Served};
-use crate::server::ApiServer;
-use crate::trace::Request;
+use simcluster_clock::Clock;
+use simcluster_controllers::{self as controllers, Controllers};
+use simcluster_model::error::ApiError;
+use simcluster_server::auth::{self, User};
+use simcluster_server::http;
+use simcluster_server::server::ApiServer;
+use simcluster_server::trace::Request;
 
 /// When virtual time starts: a fixed moment, so that equal tests see equal times.
 const START: &str = "2026-01-01T00:00:00Z";
@@ -102,8 +103,7 @@ impl Builder {
         server.compact(server.revision());
         let controllers = self.controllers.then(|| {
             let clients = server.clone();
-            let client_for =
-                move |name: &str| http::client::client(&clients, User::controller(name));
+            let client_for = move |name: &str| client::client(&clients, User::controller(name));
             let config = controllers::Config {
                 nodes: self.nodes,
                 kinds: self.kinds,
@@ -158,13 +158,13 @@ impl SimCluster {
     /// A client for somebody else, who may do what RBAC allows.
     #[must_use]
     pub fn client_as(&self, user: User) -> kube::Client {
-        http::client::client(&self.server, user)
+        client::client(&self.server, user)
     }
 
     /// A client that does not repeat requests by itself, for programs that own that policy.
     #[must_use]
     pub fn client_without_retry(&self, user: User) -> kube::Client {
-        http::client::client_without_retry(&self.server, user)
+        client::client_without_retry(&self.server, user)
     }
 
     /// Answers one request as the HTTP server would.

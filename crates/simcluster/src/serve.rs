@@ -31,10 +31,10 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-use crate::auth::{Tokens, User};
-use crate::http::body::LIMIT_BYTES;
-use crate::http::{Body, handle, unauthorized};
-use crate::server::ApiServer;
+use simcluster_model::codec::body::LIMIT_BYTES;
+use simcluster_server::auth::{Tokens, User};
+use simcluster_server::http::{Body, handle, unauthorized};
+use simcluster_server::server::ApiServer;
 
 /// How long connections may take to finish after shutdown was asked for.
 const GRACE: Duration = Duration::from_secs(5);

@@ -1,20 +1,27 @@
 //! Choices that a seed makes.
 
-use simcluster::random::Random;
-
-/// A stream of choices.
+/// A stream of choices (`SplitMix64`). It is not the simulated cluster's, so that a seed keeps its
+/// conversation whatever becomes of that one.
 #[derive(Debug)]
-pub(super) struct Dice(Random);
+pub(super) struct Dice(u64);
 
 impl Dice {
     pub(super) fn new(seed: u64) -> Self {
-        Self(Random::stream(seed, "conversations"))
+        Self(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ (number >> 31)
     }
 
     /// A number below `end`; 0 if there is none.
     pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end).unwrap_or(u64::MAX).max(1);
-        usize::try_from(self.0.next_u64() % end).unwrap_or_default()
+        usize::try_from(self.next() % end).unwrap_or_default()
     }
 
     /// Whether something happens that does so in `percent` of all cases.

@@ -8,9 +8,9 @@ use std::thread;
 use kube::Config;
 
 use super::Error;
-use crate::auth::User;
-use crate::clock::Clock;
-use crate::controllers::{self, Kind};
+use simcluster_clock::Clock;
+use simcluster_controllers::{self as controllers, Kind};
+use simcluster_server::auth::User;
 
 /// Runs controllers for as long as the process lives, on a thread of their own: the tests' runtimes
 /// come and go. Returns when they have been started.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::trace::Request;
+use simcluster_server::trace::Request;
 
 /// The requests of an audit log in JSON lines. A watch counts when it begins, all others when they
 /// are answered; a last line that is not complete yet is left for the next look.

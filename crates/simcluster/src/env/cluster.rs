@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep};
 use super::control_plane::{ControlPlane, random_hex};
 use super::kubeconfig::Remote;
 use super::{Backend, Error, Needs};
-use crate::auth::User;
 use crate::cluster::SimCluster;
-use crate::controllers::Kind;
-use crate::trace::Request;
+use simcluster_controllers::Kind;
+use simcluster_server::auth::User;
+use simcluster_server::trace::Request;
 
 /// How long [`Cluster::eventually`] waits; virtual on a simulated cluster.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -27,9 +27,9 @@ use tokio::time::{Instant, sleep};
 use super::Error;
 use super::attach::attach;
 use super::audit;
-use crate::auth::User;
-use crate::controllers::Kind;
-use crate::trace::Request;
+use simcluster_controllers::Kind;
+use simcluster_server::auth::User;
+use simcluster_server::trace::Request;
 
 /// Those who make Pods run.
 pub(super) const POD_KINDS: [Kind; 2] = [Kind::Scheduler, Kind::Kubelet];

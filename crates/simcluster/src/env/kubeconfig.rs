@@ -4,7 +4,7 @@ use kube::config::Kubeconfig;
 
 use super::Error;
 use super::control_plane::config_of;
-use crate::auth::User;
+use simcluster_server::auth::User;
 
 /// A cluster reached through the current context of the kubeconfig.
 #[derive(Debug, Clone)]

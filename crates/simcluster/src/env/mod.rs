@@ -41,7 +41,7 @@ pub use backend::Backend;
 pub use cluster::{Cluster, Reached};
 
 use self::control_plane::POD_KINDS;
-use crate::controllers::Kind;
+use simcluster_controllers::Kind;
 
 /// How long one test may take on a real cluster.
 const REAL_TEST: Duration = Duration::from_mins(5);

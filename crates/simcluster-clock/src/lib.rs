@@ -1,0 +1,36 @@
+//! The one place where simcluster reads time.
+//!
+//! A cluster's time is a fixed start plus what tokio's clock says has passed. On a paused runtime
+//! (tests) that is virtual time; on an ordinary one it is real time.
+
+use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
+
+/// The clock of one cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    start: Timestamp,
+    origin: Instant,
+}
+
+impl Clock {
+    /// A clock that shows `start` now.
+    #[must_use]
+    pub fn starting_at(start: Timestamp) -> Self {
+        Self { start, origin: Instant::now() }
+    }
+
+    /// A clock that shows the machine's time.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place where the machine's time is read")]
+    pub fn real() -> Self {
+        Self::starting_at(Timestamp::now())
+    }
+
+    /// The time now.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        let passed = SignedDuration::try_from(self.origin.elapsed()).unwrap_or(SignedDuration::MAX);
+        self.start.checked_add(passed).unwrap_or(Timestamp::MAX)
+    }
+}

@@ -1,0 +1,198 @@
+//! The API of one kind, typed for its controller and untyped below.
+//!
+//! kube's client and watcher are generic over the kind, and so is all of serde that they call. For a
+//! dozen kinds that was a third of what this crate compiles. Here they are compiled once, for [`Raw`],
+//! and a kind costs one conversion each way.
+
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::core::DynamicResourceScope;
+use kube::{Client, Error, Resource};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// An object of any kind as JSON.
+#[derive(Debug, Clone)]
+pub(crate) struct Raw {
+    /// Only the version, which is all that kube's watcher asks for.
+    meta: ObjectMeta,
+    value: Value,
+}
+
+impl Raw {
+    fn new(value: Value) -> Self {
+        let version = Some(simcluster_model::object::resource_version(&value).to_owned());
+        Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, value }
+    }
+
+    /// The object as its type.
+    pub(crate) fn typed<K: DeserializeOwned>(self) -> Result<K, Error> {
+        serde_json::from_value(self.value).map_err(Error::SerdeError)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::new)
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value.serialize(serializer)
+    }
+}
+
+impl Resource for Raw {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn kind(kind: &ApiResource) -> Cow<'_, str> {
+        kind.kind.as_str().into()
+    }
+
+    fn group(kind: &ApiResource) -> Cow<'_, str> {
+        kind.group.as_str().into()
+    }
+
+    fn version(kind: &ApiResource) -> Cow<'_, str> {
+        kind.version.as_str().into()
+    }
+
+    fn api_version(kind: &ApiResource) -> Cow<'_, str> {
+        kind.api_version.as_str().into()
+    }
+
+    fn plural(kind: &ApiResource) -> Cow<'_, str> {
+        kind.plural.as_str().into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+/// [`kube::Api`] of a built-in kind; the methods are those of kube.
+pub(crate) struct Api<K> {
+    raw: kube::Api<Raw>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Resource<DynamicType = ()>> Api<K> {
+    /// All objects of the kind.
+    pub(crate) fn all(client: Client) -> Self {
+        let raw = kube::Api::all_with(client, &ApiResource::erase::<K>(&()));
+        Self { raw, kind: PhantomData }
+    }
+
+    /// The objects of the kind in a namespace.
+    pub(crate) fn namespaced(client: Client, namespace: &str) -> Self
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+    {
+        let raw = kube::Api::namespaced_with(client, namespace, &ApiResource::erase::<K>(&()));
+        Self { raw, kind: PhantomData }
+    }
+
+    /// The same, untyped.
+    pub(crate) fn into_raw(self) -> kube::Api<Raw> {
+        self.raw
+    }
+}
+
+impl<K: Serialize + DeserializeOwned> Api<K> {
+    pub(crate) async fn get(&self, name: &str) -> Result<K, Error> {
+        self.raw.get(name).await?.typed()
+    }
+
+    pub(crate) async fn get_opt(&self, name: &str) -> Result<Option<K>, Error> {
+        self.raw.get_opt(name).await?.map(Raw::typed).transpose()
+    }
+
+    pub(crate) async fn list(&self, params: &ListParams) -> Result<Vec<K>, Error> {
+        self.raw.list(params).await?.items.into_iter().map(Raw::typed).collect()
+    }
+
+    pub(crate) async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
+        self.raw.create(params, &untyped(object)?).await?.typed()
+    }
+
+    pub(crate) async fn replace(
+        &self,
+        name: &str,
+        params: &PostParams,
+        object: &K,
+    ) -> Result<K, Error> {
+        self.raw.replace(name, params, &untyped(object)?).await?.typed()
+    }
+
+    pub(crate) async fn replace_status(
+        &self,
+        name: &str,
+        params: &PostParams,
+        object: &K,
+    ) -> Result<K, Error> {
+        self.replace_subresource("status", name, params, object).await
+    }
+
+    pub(crate) async fn replace_subresource(
+        &self,
+        subresource: &str,
+        name: &str,
+        params: &PostParams,
+        object: &K,
+    ) -> Result<K, Error> {
+        let object = untyped(object)?;
+        self.raw.replace_subresource(subresource, name, params, &object).await?.typed()
+    }
+
+    /// Posts an object of another kind to a subresource that answers a `Status`.
+    pub(crate) async fn create_subresource(
+        &self,
+        subresource: &str,
+        name: &str,
+        params: &PostParams,
+        object: &impl Serialize,
+    ) -> Result<(), Error> {
+        let object = untyped(object)?;
+        let answer: Result<Raw, Error> =
+            self.raw.create_subresource(subresource, name, params, &object).await;
+        answer.map(drop)
+    }
+
+    pub(crate) async fn patch(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<Value>,
+    ) -> Result<K, Error> {
+        self.raw.patch(name, params, patch).await?.typed()
+    }
+
+    pub(crate) async fn patch_status(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<Value>,
+    ) -> Result<K, Error> {
+        self.raw.patch_status(name, params, patch).await?.typed()
+    }
+
+    pub(crate) async fn delete(&self, name: &str, params: &DeleteParams) -> Result<(), Error> {
+        self.raw.delete(name, params).await.map(drop)
+    }
+}
+
+fn untyped<K: Serialize>(object: &K) -> Result<Raw, Error> {
+    serde_json::to_value(object).map(Raw::new).map_err(Error::SerdeError)
+}

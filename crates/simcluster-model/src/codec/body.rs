@@ -1,0 +1,228 @@
+//! Request bodies: media types, parsing, and the server's texts for what cannot be read.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use crate::codec::{json, protobuf, yaml};
+use crate::error::ApiError;
+use crate::golang;
+use crate::object::put;
+use crate::resource::Resource;
+
+/// The largest body that the server reads, in bytes.
+pub const LIMIT_BYTES: usize = 3 * 1024 * 1024;
+
+/// A request body as an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ParsedBody {
+    /// The object; `kind` and `apiVersion` are there for built-in kinds even if the body had none.
+    pub value: Value,
+    /// Duplicate keys.
+    pub duplicates: Duplicates,
+}
+
+/// Keys that stood more than once in one map of a body.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Duplicates {
+    yaml: bool,
+    keys: Vec<String>,
+}
+
+impl Duplicates {
+    /// One text for each `Warning` header.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        if self.yaml {
+            return self.keys.clone();
+        }
+        self.keys.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
+    }
+
+    /// The texts as they stand in a `strict decoding error: ...`, to be joined by `, `.
+    #[must_use]
+    pub fn strict_faults(&self) -> Vec<String> {
+        if self.yaml && !self.keys.is_empty() {
+            return vec![format!("yaml: unmarshal errors:\n  {}", self.keys.join("\n  "))];
+        }
+        self.warnings()
+    }
+}
+
+/// The formats that bodies of objects come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Json,
+    Yaml,
+    Protobuf,
+}
+
+/// The media type of a `Content-Type` header without its parameters, in lower case.
+#[must_use]
+pub fn media_type(header: &str) -> String {
+    header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// 415 with the list of what is understood.
+#[must_use]
+pub fn unsupported_media_type(accepted: &[&str]) -> ApiError {
+    let list = accepted.join(", ");
+    let message = format!(
+        "the body of the request was in an unknown format - accepted media types include: {list}"
+    );
+    ApiError::new(415, "UnsupportedMediaType", message)
+}
+
+/// 413 for bodies over the limit.
+pub fn check_size(bytes: &[u8]) -> Result<(), ApiError> {
+    if bytes.len() <= LIMIT_BYTES {
+        return Ok(());
+    }
+    let message = format!("Request entity too large: limit is {LIMIT_BYTES}");
+    Err(ApiError::new(413, "RequestEntityTooLarge", message))
+}
+
+/// Reads the body of a POST or PUT on a resource. Built-in kinds may leave `kind` and `apiVersion`
+/// out (each is then filled as the server does); custom resources must name a kind. Whether the kind
+/// and version are the right ones is not checked here.
+pub fn parse(
+    bytes: &[u8],
+    content_type: &str,
+    resource: &Resource,
+) -> Result<ParsedBody, ApiError> {
+    let format = format_of(content_type)?;
+    if format == Format::Protobuf && resource.custom {
+        return Err(unsupported_media_type(&OBJECT_TYPES));
+    }
+    let own = (resource.api_version(), resource.kind.as_str());
+    let (value, duplicates) = read(bytes, format, (&own.0, own.1))
+        .map_err(|why| unrecognized(&resource.kind, &interpret_fault(format, &why), bytes))?;
+    let mut value = identified(bytes, value, resource)?;
+    if !resource.custom {
+        fill_type(&mut value, resource);
+    }
+    Ok(ParsedBody { value, duplicates })
+}
+
+/// Reads the optional options object in the body of a DELETE; an empty body is `None`.
+pub fn parse_options(bytes: &[u8], content_type: &str) -> Result<Option<Value>, ApiError> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let format = format_of(content_type)?;
+    let (value, _) = read(bytes, format, ("v1", "DeleteOptions"))
+        .map_err(|why| unrecognized("DeleteOptions", &interpret_fault(format, &why), bytes))?;
+    Ok(Some(value))
+}
+
+/// What bodies of objects may be, as errors list it.
+const OBJECT_TYPES: [&str; 3] = ["application/json", "application/yaml", protobuf::MEDIA_TYPE];
+
+fn format_of(content_type: &str) -> Result<Format, ApiError> {
+    match media_type(content_type).as_str() {
+        "" | "application/json" => Ok(Format::Json),
+        "application/yaml" => Ok(Format::Yaml),
+        protobuf::MEDIA_TYPE => Ok(Format::Protobuf),
+        _ => Err(unsupported_media_type(&OBJECT_TYPES)),
+    }
+}
+
+/// `default` is the `(apiVersion, kind)` of a protobuf body that names none.
+fn read(
+    bytes: &[u8],
+    format: Format,
+    default: (&str, &str),
+) -> Result<(Value, Duplicates), String> {
+    match format {
+        Format::Protobuf => {
+            protobuf::read(bytes, default).map(|value| (value, Duplicates::default()))
+        }
+        Format::Json => json::parse(bytes)
+            .map(|parsed| (parsed.value, Duplicates { yaml: false, keys: parsed.duplicates })),
+        Format::Yaml => yaml::parse(bytes)
+            .map(|parsed| (parsed.value, Duplicates { yaml: true, keys: parsed.duplicates })),
+    }
+}
+
+/// YAML and protobuf faults come from the converter, JSON faults from looking for the kind.
+fn interpret_fault(format: Format, why: &str) -> String {
+    match format {
+        Format::Json => format!("couldn't get version/kind; json parse error: {why}"),
+        Format::Yaml | Format::Protobuf => why.to_owned(),
+    }
+}
+
+fn unrecognized(kind: &str, why: &str, bytes: &[u8]) -> ApiError {
+    let summary = summary(bytes);
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({summary})"
+    ))
+}
+
+/// The beginning of a body as errors show it: as it is if it looks like JSON, else in hex.
+fn summary(bytes: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 30;
+    if bytes.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let shown = bytes.get(..SHOWN_BYTES).unwrap_or(bytes);
+    let text = if bytes.first() == Some(&b'{') {
+        String::from_utf8_lossy(shown).into_owned()
+    } else {
+        hex(shown)
+    };
+    if bytes.len() > SHOWN_BYTES { format!("{text} ...") } else { text }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Refuses bodies whose kind cannot be read.
+fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, ApiError> {
+    let fault = match &value {
+        Value::Null => None,
+        Value::Object(map) => ["apiVersion", "kind"].iter().find_map(|key| {
+            let found = map.get(*key)?;
+            let wrong = !found.is_string() && !found.is_null();
+            wrong.then(|| {
+                let found = golang::json_type_name(found);
+                format!("json: cannot unmarshal {found} into Go struct field .{key} of type string")
+            })
+        }),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            let found = golang::json_type_name(&value);
+            Some(format!(
+                "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
+                 \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+            ))
+        }
+    };
+    if let Some(fault) = fault {
+        let why = interpret_fault(Format::Json, &fault);
+        return Err(unrecognized(&resource.kind, &why, bytes));
+    }
+    if resource.custom && text(&value, "kind").is_empty() {
+        let body = String::from_utf8_lossy(bytes);
+        let why = format!("Object 'Kind' is missing in '{body}'");
+        return Err(unrecognized(&resource.kind, &why, bytes));
+    }
+    Ok(value)
+}
+
+/// Fills what a body of a built-in kind leaves out.
+fn fill_type(value: &mut Value, resource: &Resource) {
+    if text(value, "kind").is_empty() {
+        put(value, "kind", Value::from(resource.kind.as_str()));
+    }
+    if text(value, "apiVersion").is_empty() {
+        put(value, "apiVersion", Value::from(resource.api_version()));
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,10 @@
+//! Request bodies: JSON, YAML and protobuf as the API server reads them.
+
+pub mod body;
+pub mod json;
+mod node;
+mod protobuf;
+pub mod yaml;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! Field management: `metadata.managedFields` of every write, and server-side apply.
+//!
+//! Works on objects in the version of the request, after decoding and defaulting, before admission
+//! and validation. Knows nothing of the store.
+
+mod blank;
+mod check;
+mod compare;
+mod conflict;
+mod last_applied;
+mod managers;
+mod merge;
+mod ownership;
+mod path;
+mod remove;
+mod reset;
+mod scale;
+mod set;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::borrow::Cow;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use self::check::{Duplicates, check};
+use self::managers::{Managed, encode};
+use self::ownership::{Applied, Endpoint, applier, updater};
+use self::reset::reset_fields;
+use self::shape::Node;
+use crate::error::ApiError;
+use crate::golang;
+use crate::object::{metadata, metadata_mut, name, namespace, set_path, uid};
+use crate::patch::convert::conversion_fault;
+use crate::resource::Resource;
+use crate::time::format_seconds;
+
+/// The manager of the fields that an object had before its managers were recorded.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Computes `new.metadata.managedFields` after a create (`live` is `None`), an update or a patch that
+/// is no apply.
+///
+/// The entries start from those that the client sent, if they can be read, else from the stored ones;
+/// a single empty entry clears them, and an object whose entries are cleared is not tracked until the
+/// next apply. If the objects do not fit their schema the stored entries stay as they are: that they
+/// do not fit is for validation to say.
+pub fn record_update(
+    resource: &Resource,
+    live: Option<&Value>,
+    new: &mut Value,
+    manager: &str,
+    subresource: &str,
+    now: Timestamp,
+) {
+    let sent = metadata_mut(new).remove("managedFields");
+    if subresource == "scale" {
+        return record_scale(resource, live, new, manager, now);
+    }
+    let sent = sent.filter(|_| subresource.is_empty());
+    // An empty list clears as well, but is lost on the way where custom resources are decoded.
+    let clears =
+        !resource.custom && sent.as_ref().and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let mut entries =
+        if clears { Managed::default() } else { starting_entries(live, sent.as_ref()) };
+    if entries.is_empty() && live.is_some_and(|live| !uid(live).is_empty()) {
+        return;
+    }
+    let endpoint = endpoint(resource, subresource);
+    let live_or_blank = live.map_or_else(|| Cow::Owned(blank::object(resource)), Cow::Borrowed);
+    let fits = |object: &Value| check(endpoint.node, object, Duplicates::Allowed).is_ok();
+    if !fits(new) || !fits(&live_or_blank) {
+        if let Some(stored) = live.and_then(|live| metadata(live).get("managedFields")) {
+            metadata_mut(new).insert("managedFields".to_owned(), stored.clone());
+        }
+        return;
+    }
+    let writer = updater(manager, resource.api_version(), subresource);
+    let now = format_seconds(now);
+    ownership::update(&endpoint, &live_or_blank, new, &mut entries, writer, &now);
+    put_entries(new, encode(entries.into_entries()));
+}
+
+/// Merges an applied configuration into the stored object (`live` is `None` if there is none) and
+/// computes `metadata.managedFields`. The object comes back with defaults, before admission and
+/// validation; if the apply changes nothing, it equals `live`.
+///
+/// For the subresource `scale` the configuration is a `Scale`, and the object comes back with the new
+/// replicas.
+///
+/// # Errors
+/// 400 for another version or kind and for a configuration with managed fields, 409 for conflicts
+/// with other managers (unless forced), 500 where the configuration does not fit the schema.
+pub fn apply(
+    resource: &Resource,
+    live: Option<&Value>,
+    config: &Value,
+    manager: &str,
+    subresource: &str,
+    force: bool,
+    now: Timestamp,
+) -> Result<Value, ApiError> {
+    if !config.is_object() && !config.is_null() {
+        return Err(ApiError::bad_request(format!(
+            "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal \
+             {} into Go value of type map[string]interface {{}}",
+            golang::json_type_name(config)
+        )));
+    }
+    let is_scale = subresource == "scale";
+    let (expected_version, expected_kind) = if is_scale {
+        (scale::API_VERSION.to_owned(), scale::KIND)
+    } else {
+        (resource.api_version(), resource.kind.as_str())
+    };
+    let found = ObjectType::of(config);
+    if found != ObjectType::new(&expected_version, expected_kind) {
+        return Err(ApiError::bad_request(format!("invalid object type: {}", found.shown())));
+    }
+    if metadata(config).get("managedFields").is_some_and(Value::is_array) {
+        return Err(ApiError::bad_request("metadata.managedFields must be nil"));
+    }
+    let request =
+        Request { resource, config, manager, subresource, force, now: format_seconds(now) };
+    if is_scale {
+        return apply_scale(&request, live);
+    }
+    let entries = stored_entries(live)?;
+    let live = live.map_or_else(|| Cow::Owned(blank::object(resource)), Cow::Borrowed);
+    let applied = apply_at(&request, &endpoint(resource, subresource), &live, entries)?;
+    let mut object = match applied.object {
+        Some(mut merged) => {
+            check_conversion(resource, config, &merged)?;
+            resource.strategy.default(resource, &mut merged);
+            merged
+        }
+        None => live.into_owned(),
+    };
+    put_entries(&mut object, encode(applied.managed.into_entries()));
+    if manager == last_applied::MANAGER {
+        last_applied::refresh(&mut object, config);
+    }
+    Ok(object)
+}
+
+/// Puts the times of the managed fields back if nothing else differs between the stored object and
+/// the one that is about to be stored. To be called when the object has its final form, that is
+/// after the strategy's `prepare_for_update`.
+pub fn ignore_time_changes(live: &Value, new: &mut Value) {
+    let entries =
+        |object: &Value| metadata(object).get("managedFields").and_then(Value::as_array).cloned();
+    let (Some(old_entries), Some(new_entries)) = (entries(live), entries(new)) else { return };
+    let timeless = |entry: &Value| {
+        let mut entry = entry.clone();
+        if let Some(entry) = entry.as_object_mut() {
+            entry.remove("time");
+        }
+        entry
+    };
+    let same_entries = old_entries.len() == new_entries.len()
+        && old_entries.iter().zip(&new_entries).all(|(a, b)| timeless(a) == timeless(b));
+    if old_entries == new_entries || !same_entries || !same_but_entries(live, new) {
+        return;
+    }
+    metadata_mut(new).insert("managedFields".to_owned(), Value::Array(old_entries));
+}
+
+fn same_but_entries(a: &Value, b: &Value) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
+    let same = |a: &Map<String, Value>, b: &Map<String, Value>, except: &str| {
+        a.len() == b.len()
+            && a.iter().all(|(key, value)| key == except || b.get(key) == Some(value))
+    };
+    let metadata = |map: &Map<String, Value>| {
+        map.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default()
+    };
+    same(a, b, "metadata") && same(&metadata(a), &metadata(b), "managedFields")
+}
+
+/// An apply, apart from the object that it goes to.
+struct Request<'a> {
+    resource: &'a Resource,
+    config: &'a Value,
+    manager: &'a str,
+    subresource: &'a str,
+    force: bool,
+    now: String,
+}
+
+fn apply_at(
+    request: &Request<'_>,
+    endpoint: &Endpoint<'_>,
+    live: &Value,
+    mut managed: Managed,
+) -> Result<Applied, ApiError> {
+    let Request { config, manager, subresource, force, now, .. } = request;
+    let version = ObjectType::of(config).api_version();
+    check(endpoint.node, config, Duplicates::Refused).map_err(|error| {
+        ApiError::raw(format!("failed to create typed patch object ({}): {error}", shown(config)))
+    })?;
+    check(endpoint.node, live, Duplicates::Allowed).map_err(|error| {
+        ApiError::raw(format!("failed to create typed live object ({}): {error}", shown(live)))
+    })?;
+    if managed.is_empty() {
+        let before = updater(BEFORE_FIRST_APPLY, version.clone(), subresource);
+        let blank = blank::object(request.resource);
+        ownership::update(endpoint, &blank, live, &mut managed, before, now);
+    }
+    let writer = applier(manager, version.clone(), subresource);
+    let attempt =
+        |force| ownership::apply(endpoint, live, config, managed.clone(), &writer, force, now);
+    let mut conflicts = match attempt(*force) {
+        Ok(applied) => return Ok(applied),
+        Err(conflicts) => conflicts,
+    };
+    if *manager == last_applied::MANAGER
+        && let Some(allowed) = last_applied::unchanged_fields(endpoint.node, live, &version)
+    {
+        conflicts.allow(&allowed);
+        if conflicts.is_empty() {
+            return attempt(true).map_err(conflict::Conflicts::into_error);
+        }
+    }
+    Err(conflicts.into_error())
+}
+
+fn apply_scale(request: &Request<'_>, live: Option<&Value>) -> Result<Value, ApiError> {
+    let resource = request.resource;
+    let (Some(live), Some(paths)) = (live, &resource.scale) else {
+        return Err(ApiError::not_found(resource.names(), name(request.config)));
+    };
+    let entries_of_object = stored_entries(Some(live))?;
+    let schema = scale::schema(resource);
+    let endpoint = Endpoint { node: Node::root(&schema), reset: set::FieldSet::default() };
+    let view = scale::view(paths, live);
+    let entries = scale::entries_of_scale(paths, &entries_of_object);
+    // The real server knows no way from the Scale of a custom resource and back, and finds that out
+    // whenever it would have to go it.
+    let unconvertible = |what: &str| {
+        let version = scale::API_VERSION;
+        ApiError::raw(format!(
+            "failed to {what} to proper version: request to convert CR to an invalid group/version: \
+             {version}"
+        ))
+    };
+    if entries.is_empty() && resource.custom {
+        let what = "create manager for existing fields: failed to convert live object (/; \
+                    autoscaling/v1, Kind=Scale)";
+        return Err(unconvertible(what));
+    }
+    let applied = apply_at(request, &endpoint, &view, entries)?;
+    if applied.object.is_some() && resource.custom {
+        return Err(unconvertible(&format!("convert new object ({})", shown(request.config))));
+    }
+    let mut object = live.clone();
+    if let Some(scaled) = applied.object {
+        let replicas = scaled.pointer("/spec/replicas").cloned().unwrap_or_else(|| 0.into());
+        set_path(&mut object, &paths.spec_replicas, replicas);
+    }
+    let version = resource.api_version();
+    let entries = scale::entries_of_object(paths, &version, entries_of_object, applied.managed);
+    put_entries(&mut object, encode(entries));
+    Ok(object)
+}
+
+/// A built-in kind must take the merged object into its Go types.
+fn check_conversion(resource: &Resource, config: &Value, merged: &Value) -> Result<(), ApiError> {
+    let fault = if resource.custom { None } else { conversion_fault(merged, &resource.schema) };
+    fault.map_or(Ok(()), |fault| {
+        let (version, kind) = (resource.api_version(), &resource.kind);
+        Err(ApiError::raw(format!(
+            "failed to convert new object ({}) to proper version: unable to convert unstructured \
+             object to {version}, Kind={kind}: {fault}",
+            shown(config)
+        )))
+    })
+}
+
+fn record_scale(
+    resource: &Resource,
+    live: Option<&Value>,
+    new: &mut Value,
+    manager: &str,
+    now: Timestamp,
+) {
+    let (Some(live), Some(paths)) = (live, &resource.scale) else { return };
+    let entries = starting_entries(Some(live), None);
+    let mut scaled = scale::entries_of_scale(paths, &entries);
+    if !scaled.is_empty() {
+        let schema = scale::schema(resource);
+        let endpoint = Endpoint { node: Node::root(&schema), reset: set::FieldSet::default() };
+        let (old_view, new_view) = (scale::view(paths, live), scale::view(paths, new));
+        let writer = updater(manager, scale::API_VERSION.to_owned(), "scale");
+        let now = format_seconds(now);
+        ownership::update(&endpoint, &old_view, &new_view, &mut scaled, writer, &now);
+    }
+    let version = resource.api_version();
+    put_entries(new, encode(scale::entries_of_object(paths, &version, entries, scaled)));
+}
+
+fn endpoint<'a>(resource: &'a Resource, subresource: &str) -> Endpoint<'a> {
+    Endpoint { node: Node::root(&resource.schema), reset: reset_fields(resource, subresource) }
+}
+
+fn entries_of(object: &Value) -> &[Value] {
+    metadata(object).get("managedFields").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn stored_entries(live: Option<&Value>) -> Result<Managed, ApiError> {
+    Managed::decode(live.map(entries_of).unwrap_or_default())
+        .map_err(|error| ApiError::raw(format!("failed to decode managed fields: {error}")))
+}
+
+/// The entries that an update starts from: the client's own, if it sent any that can be read.
+fn starting_entries(live: Option<&Value>, sent: Option<&Value>) -> Managed {
+    let sent = sent.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if let [Value::Object(only)] = sent
+        && only.is_empty()
+    {
+        return Managed::default();
+    }
+    match Managed::decode(sent) {
+        Ok(managed) if !managed.is_empty() => managed,
+        Ok(_) | Err(_) => stored_entries(live).unwrap_or_default(),
+    }
+}
+
+fn put_entries(object: &mut Value, entries: Option<Value>) {
+    let metadata = metadata_mut(object);
+    match entries {
+        Some(entries) => metadata.insert("managedFields".to_owned(), entries),
+        None => metadata.remove("managedFields"),
+    };
+}
+
+/// An object as errors name it. The namespace is the one in the object, not that of the request.
+fn shown(object: &Value) -> String {
+    format!("{}/{}; {}", namespace(object), name(object), ObjectType::of(object).shown())
+}
+
+/// Group, version and kind of an object.
+#[derive(Debug, Default, PartialEq)]
+struct ObjectType {
+    group: String,
+    version: String,
+    kind: String,
+}
+
+impl ObjectType {
+    fn of(object: &Value) -> Self {
+        let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+        Self::new(text("apiVersion"), text("kind"))
+    }
+
+    /// A version with several slashes is none, and takes the kind with it.
+    fn new(api_version: &str, kind: &str) -> Self {
+        let parts: Vec<&str> = api_version.split('/').collect();
+        let (group, version) = match parts.as_slice() {
+            [version] => ("", *version),
+            [group, version] => (*group, *version),
+            _ => return Self::default(),
+        };
+        Self { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
+    }
+
+    fn api_version(&self) -> String {
+        match self.group.as_str() {
+            "" => self.version.clone(),
+            group => format!("{group}/{}", self.version),
+        }
+    }
+
+    fn shown(&self) -> String {
+        format!("{}/{}, Kind={}", self.group, self.version, self.kind)
+    }
+}

@@ -1,0 +1,20 @@
+//! HTTP: from a request's path to what the server does, and from the outcome to the client's format.
+
+pub mod accept;
+mod discovery;
+mod health;
+mod openapi;
+mod pipeline;
+pub mod present;
+pub mod request;
+pub mod response;
+mod reviews;
+mod route;
+pub mod table;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::pipeline::{handle, unauthorized};
+pub use self::response::Body;

@@ -1,0 +1,341 @@
+//! A request's way through the server, after authentication: impersonation, authorisation, routing,
+//! negotiation, the verb, and the form of the answer.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::{Request, Response};
+
+use crate::auth::{User, impersonate, rbac};
+use crate::http::accept::{self, Endpoint, Format};
+use crate::http::present::Presentation;
+use crate::http::request::{self, RequestInfo, segments};
+use crate::http::response::{self, Body, Writing};
+use crate::http::route::{self, Route, Target};
+use crate::http::{discovery, health, openapi, reviews, watch};
+use crate::server::ApiServer;
+use crate::trace;
+use crate::verbs::{Call, Outcome, Verb, Warnings};
+use simcluster_model::codec::body;
+use simcluster_model::error::ApiError;
+use simcluster_model::random::Random;
+use simcluster_model::resource::Resource;
+use simcluster_model::schema::is_go_duration;
+
+/// A request with what was learned of it.
+pub(super) struct Exchange<'a> {
+    pub(super) server: &'a Arc<ApiServer>,
+    pub(super) user: User,
+    pub(super) method: String,
+    pub(super) info: RequestInfo,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) body: &'a Bytes,
+    pub(super) warnings: Warnings,
+    /// Name of the object that a POST made.
+    created: OnceLock<String>,
+}
+
+impl Exchange<'_> {
+    /// A header as text; empty if it is not there.
+    pub(super) fn header(&self, name: &http::HeaderName) -> &str {
+        header(self.headers, name)
+    }
+
+    pub(super) fn accept(&self) -> &str {
+        self.header(&ACCEPT)
+    }
+
+    pub(super) fn for_humans(&self) -> bool {
+        response::is_for_humans(self.info.param("pretty"), self.header(&USER_AGENT))
+    }
+
+    /// How this request wants errors written.
+    pub(super) fn error_writing(&self) -> Writing {
+        Writing::new(accept::negotiate_error(self.accept()), self.for_humans())
+    }
+
+    pub(super) fn refuse(&self, error: &ApiError) -> Response<Body> {
+        response::error(error, self.error_writing())
+    }
+
+    /// A document that has no other form than its own, such as a discovery list.
+    pub(super) fn document(&self, document: &serde_json::Value) -> Response<Body> {
+        match accept::negotiate(self.accept(), Endpoint::Plain) {
+            Some(accepted) => {
+                response::value(200, Writing::new(accepted, self.for_humans()), document)
+            }
+            None => self.refuse(&accept::not_acceptable()),
+        }
+    }
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+}
+
+/// Answers a request of an authenticated user.
+pub async fn handle(
+    server: &Arc<ApiServer>,
+    user: &User,
+    request: Request<Bytes>,
+) -> Response<Body> {
+    let (parts, content) = request.into_parts();
+    let query = parts.uri.query().unwrap_or_default();
+    let mut exchange = Exchange {
+        server,
+        user: user.clone(),
+        method: parts.method.as_str().to_owned(),
+        info: request::parse(parts.method.as_str(), parts.uri.path(), query),
+        headers: &parts.headers,
+        body: &content,
+        warnings: Warnings::default(),
+        created: OnceLock::new(),
+    };
+    let mut answer = match admit(&mut exchange) {
+        Err(refused) => exchange.refuse(&refused),
+        Ok(()) if exchange.info.is_resource => resource_request(&exchange, &parts.extensions).await,
+        Ok(()) => other_request(&exchange),
+    };
+    if exchange.method == "HEAD" {
+        *answer.body_mut() = Body::empty();
+    }
+    let line = format!("{} {}", parts.method, parts.uri);
+    let audit_id = audit_id(server, &parts.headers, &line);
+    response::finish(&mut answer, &audit_id, &exchange.warnings.texts());
+    record(&exchange, line, answer.status().as_u16());
+    answer
+}
+
+/// Adds the request to the server's record.
+fn record(exchange: &Exchange<'_>, line: String, code: u16) {
+    let info = &exchange.info;
+    let created = exchange.created.get().filter(|_| info.name.is_empty());
+    exchange.server.trace().add(trace::Request {
+        time: exchange.server.clock().now(),
+        user: exchange.user.name.clone(),
+        verb: info.verb.clone(),
+        group: info.group.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        name: created.unwrap_or(&info.name).clone(),
+        line,
+        code,
+    });
+}
+
+/// The answer to a wrong token.
+#[must_use]
+pub fn unauthorized(server: &Arc<ApiServer>, request: &Request<Bytes>) -> Response<Body> {
+    let headers = request.headers();
+    let writing = Writing::new(
+        accept::negotiate_error(header(headers, &ACCEPT)),
+        response::is_for_humans(None, header(headers, &USER_AGENT)),
+    );
+    let error = ApiError::new(401, "Unauthorized", "Unauthorized");
+    let mut answer = response::error(&error, writing);
+    response::finish(&mut answer, &audit_id(server, headers, "unauthorized"), &[]);
+    answer
+}
+
+/// The request's own id, or one of a stream apart, so that ids do not disturb those of objects.
+fn audit_id(server: &ApiServer, headers: &HeaderMap, line: &str) -> String {
+    match header(headers, &http::HeaderName::from_static("audit-id")) {
+        "" => {
+            let position = u64::try_from(server.trace().position()).unwrap_or_default();
+            Random::stream(position, line).uuid()
+        }
+        own => own.to_owned(),
+    }
+}
+
+/// Changes to the user that the request impersonates, and asks the authorizer.
+fn admit(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
+    check_timeout(&exchange.info)?;
+    let server = exchange.server;
+    let stored = |key: &str| server.stored(key);
+    if let Some(other) = impersonate::wanted(exchange.headers)? {
+        impersonate::check(&stored, &exchange.user, &other)?;
+        exchange.user = other.user;
+    }
+    let wanted = attributes(&exchange.info);
+    let decision = rbac::authorize(&stored, &exchange.user, &wanted);
+    if decision.allowed {
+        return Ok(());
+    }
+    Err(rbac::forbidden(&exchange.user, &wanted, &decision.reason))
+}
+
+/// A time limit is not kept, for nothing takes long here; but it must be one (row DR02).
+fn check_timeout(info: &RequestInfo) -> Result<(), ApiError> {
+    let timeout = info.param("timeout").unwrap_or_default();
+    if info.verb == "watch" || timeout.is_empty() || is_go_duration(timeout) {
+        return Ok(());
+    }
+    Err(ApiError::bad_request(format!(
+        "invalid timeout specified in the request URL - time: invalid duration {timeout:?}"
+    )))
+}
+
+fn attributes(info: &RequestInfo) -> rbac::Attributes {
+    if !info.is_resource {
+        let (verb, path) = (info.verb.clone(), info.path.clone());
+        return rbac::Attributes { verb, path, ..rbac::Attributes::default() };
+    }
+    rbac::Attributes {
+        verb: info.verb.clone(),
+        group: info.group.clone(),
+        resource: info.resource.clone(),
+        subresource: info.subresource.clone(),
+        namespace: info.namespace.clone(),
+        name: if info.name.is_empty() { info.selected_name.clone() } else { info.name.clone() },
+        path: String::new(),
+    }
+}
+
+/// Paths that are no resource: discovery, OpenAPI, health, version.
+fn other_request(exchange: &Exchange<'_>) -> Response<Body> {
+    match segments(&exchange.info.path).as_slice() {
+        ["api"] => discovery::legacy_root(exchange),
+        ["apis"] => discovery::groups_root(exchange),
+        ["api", version] => discovery::resources(exchange, "", version),
+        ["apis", group] => discovery::group(exchange, group),
+        ["apis", group, version] => discovery::resources(exchange, group, version),
+        [check @ ("healthz" | "livez" | "readyz"), rest @ ..] => {
+            health::check(exchange, check, rest)
+        }
+        ["version"] => health::version(exchange),
+        ["openapi", "v3", rest @ ..] => openapi::v3(exchange, rest),
+        [] => discovery::paths(exchange),
+        ["metrics"] => exchange.refuse(&ApiError::unsupported("the path /metrics")),
+        _ => response::page_not_found(),
+    }
+}
+
+async fn resource_request(
+    exchange: &Exchange<'_>,
+    extensions: &http::Extensions,
+) -> Response<Body> {
+    let resources = exchange.server.resources();
+    let target = match route::resource(&exchange.method, &exchange.info, &resources) {
+        Route::Resource(target) => target,
+        Route::Refused(error) => return exchange.refuse(&error),
+        Route::PageNotFound => return response::page_not_found(),
+    };
+    if let Some(text) = &target.resource.deprecation_warning {
+        exchange.warnings.add(text.as_str());
+    }
+    match serve_resource(exchange, extensions, target).await {
+        Ok(answer) => answer,
+        Err(error) => exchange.refuse(&error),
+    }
+}
+
+async fn serve_resource(
+    exchange: &Exchange<'_>,
+    extensions: &http::Extensions,
+    target: Target,
+) -> Result<Response<Body>, ApiError> {
+    let Target { verb, resource } = target;
+    check_before_negotiation(exchange, verb, &resource)?;
+    let review = reviews::is_review(&resource);
+    let endpoint = if review { Endpoint::ObjectsWithoutTable } else { Endpoint::Objects };
+    let accepted =
+        accept::negotiate(exchange.accept(), endpoint).ok_or_else(accept::not_acceptable)?;
+    if verb == Verb::Watch && accepted.format == Format::Yaml {
+        return Err(accept::stream_not_acceptable());
+    }
+    if writes(verb) {
+        body::check_size(exchange.body)?;
+    }
+    let presentation =
+        Presentation::new(accepted.form, exchange.info.param("includeObject"), &resource)?;
+    let outcome = if review {
+        reviews::answer(exchange, extensions, &resource)?
+    } else {
+        exchange.server.call(verb, call(exchange, verb, &resource)?).await?
+    };
+    let writing = Writing::new(accepted, exchange.for_humans());
+    let clock = *exchange.server.clock();
+    Ok(match outcome {
+        Outcome::Object(code, object) => {
+            if verb == Verb::Create {
+                // Set once for each request, so it cannot be set already.
+                let _ = exchange.created.set(simcluster_model::object::name(&object).to_owned());
+            }
+            response::value(code, writing, &presentation.object(object, clock.now())?)
+        }
+        Outcome::List(list) => {
+            response::value(200, writing, &presentation.list(list, clock.now())?)
+        }
+        Outcome::Watch(events) => {
+            response::response(200, "application/json", watch::body(events, presentation, clock))
+        }
+    })
+}
+
+/// What the real server refuses before it looks at what a handler could answer: media types of
+/// patches, missing names, and for built-in kinds media types that nobody serves.
+fn check_before_negotiation(
+    exchange: &Exchange<'_>,
+    verb: Verb,
+    resource: &Resource,
+) -> Result<(), ApiError> {
+    if verb == Verb::Patch {
+        route::check_patch_type(resource, &body::media_type(exchange.header(&CONTENT_TYPE)))?;
+    }
+    if matches!(verb, Verb::Update | Verb::Patch) && exchange.info.name.is_empty() {
+        return Err(ApiError::bad_request("name must be provided"));
+    }
+    if !resource.custom && !accept::router_accepts(exchange.accept()) {
+        let collection = exchange.method == "GET" && exchange.info.name.is_empty();
+        return Err(accept::router_not_acceptable(collection));
+    }
+    Ok(())
+}
+
+fn writes(verb: Verb) -> bool {
+    !matches!(verb, Verb::Get | Verb::List | Verb::Watch)
+}
+
+fn call(exchange: &Exchange<'_>, verb: Verb, resource: &Arc<Resource>) -> Result<Call, ApiError> {
+    let info = &exchange.info;
+    let mut call = Call {
+        user: exchange.user.clone(),
+        user_agent: exchange.header(&USER_AGENT).to_owned(),
+        resource: Arc::clone(resource),
+        namespace: if resource.namespaced { info.namespace.clone() } else { String::new() },
+        name: info.name.clone(),
+        subresource: info.subresource.clone(),
+        query: info.query.clone(),
+        content_type: body::media_type(exchange.header(&CONTENT_TYPE)),
+        body: exchange.body.clone(),
+        warnings: exchange.warnings.clone(),
+    };
+    if verb == Verb::Create && call.subresource.is_empty() {
+        // A custom resource can be posted to a name; the body's name counts.
+        call.name.clear();
+    }
+    if verb == Verb::Watch && !call.name.is_empty() {
+        watch_one(&mut call)?;
+    }
+    Ok(call)
+}
+
+/// Watching one object by path (`/watch/.../name`) is watching the collection for its name.
+fn watch_one(call: &mut Call) -> Result<(), ApiError> {
+    let name = std::mem::take(&mut call.name);
+    let own = format!("metadata.name={name}");
+    match call.query.iter_mut().find(|(key, _)| key == "fieldSelector") {
+        None => call.query.push(("fieldSelector".to_owned(), own)),
+        Some((_, asked)) if *asked == own || asked.is_empty() => *asked = own,
+        Some((_, asked)) if asked.starts_with("metadata.name=") => {
+            return Err(ApiError::bad_request(
+                "fieldSelector metadata.name doesn't match requested name",
+            ));
+        }
+        Some((_, asked)) => *asked = format!("{asked},{own}"),
+    }
+    Ok(())
+}

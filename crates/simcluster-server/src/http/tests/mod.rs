@@ -1,0 +1,13 @@
+//! Tests of the HTTP layer.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test may fail by panicking"
+)]
+
+mod accept;
+mod discovery;
+mod request;
+mod route;
+mod table;

@@ -1,0 +1,11 @@
+//! A Kubernetes API server in memory, without transport: `http::handle` answers requests as the real
+//! one does.
+
+mod admission;
+pub mod auth;
+pub mod http;
+mod lifecycle;
+pub mod server;
+pub mod store;
+pub mod trace;
+pub mod verbs;

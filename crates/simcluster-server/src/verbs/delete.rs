@@ -1,0 +1,288 @@
+//! Delete and deletecollection: preconditions, grace periods, finalizers, propagation.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::options::{DeleteOptions, ListOptions};
+use super::read::{Page, Selection};
+use super::write::read;
+use super::{Call, Outcome, meta};
+use crate::admission::{self, NAMESPACES};
+use crate::lifecycle::{self, DEFINITIONS};
+use crate::server::ApiServer;
+use crate::store;
+use simcluster_model::codec::body;
+use simcluster_model::error::{ApiError, Names};
+use simcluster_model::metadata;
+use simcluster_model::object;
+use simcluster_model::resource::Resource;
+use simcluster_model::time;
+
+/// DELETE of an object.
+pub(super) fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+    let body = body::parse_options(&call.body, &call.content_type)?;
+    let options = DeleteOptions::parse(call, body.as_ref())?;
+    admission::delete(call, &call.name)?;
+    let done = one(server, call, &call.name, &options)?;
+    // The legacy option tells by the code whether the object is still there (row DE13).
+    let code = if !done.gone && options.orphan_dependents == Some(false) { 202 } else { 200 };
+    if done.gone && !call.resource.strategy.returns_deleted_object() {
+        return Ok(Outcome::Object(code, success(&call.resource, &done.object)));
+    }
+    Ok(Outcome::Object(code, read(&call.resource, &done.object)))
+}
+
+/// The Status of a delete that removed the object; it has no code (row DE01).
+fn success(resource: &Resource, object: &Value) -> Value {
+    let mut details = json!({ "name": object::name(object), "kind": resource.plural });
+    if !resource.group.is_empty() {
+        object::put(&mut details, "group", json!(resource.group));
+    }
+    object::put(&mut details, "uid", json!(object::uid(object)));
+    json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success",
+        "details": details,
+    })
+}
+
+/// What a delete came to.
+pub(super) struct Done {
+    /// The object as it is or was.
+    object: Arc<Value>,
+    /// Whether it is removed (or would be, in a dry run).
+    gone: bool,
+}
+
+/// What becomes of one object.
+enum Fate {
+    /// Nothing changes: it is being deleted already.
+    Stays,
+    /// It is marked and waits for finalizers or for its end.
+    Marked(Value),
+    /// It is removed.
+    Removed,
+    /// It is marked first and removed at once: watchers see both (a Pod without grace).
+    MarkedAndRemoved(Value),
+}
+
+pub(super) fn one(
+    server: &ApiServer,
+    call: &Call,
+    name: &str,
+    options: &DeleteOptions,
+) -> Result<Done, ApiError> {
+    let resource = &call.resource;
+    let key = store::key(&call.namespace, name);
+    loop {
+        let stored = server.store().get(&resource.storage_key, &key);
+        let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), name))?;
+        check_preconditions(resource, name, options, &stored)?;
+        let now = server.clock().now();
+        let (object, gone) = match fate(resource, &stored, options, now) {
+            Fate::Stays => return Ok(Done { object: stored, gone: false }),
+            Fate::Marked(object) => (Some(object), false),
+            Fate::Removed => (None, true),
+            Fate::MarkedAndRemoved(object) => (Some(object), true),
+        };
+        if options.dry_run {
+            let object = object.map_or(stored, Arc::new);
+            return Ok(Done { object, gone });
+        }
+        let written = {
+            let mut store = server.store();
+            match store.get(&resource.storage_key, &key) {
+                Some(current) if Arc::ptr_eq(&current, &stored) => {}
+                _ => continue,
+            }
+            let written = match object {
+                Some(object) if object == *stored && !gone => {
+                    return Ok(Done { object: stored, gone });
+                }
+                Some(object) => Some(store.put(&resource.storage_key, &key, object)),
+                None => None,
+            };
+            if gone {
+                store.remove(&resource.storage_key, &key);
+            }
+            written
+        };
+        let left = written.as_ref().filter(|_| !gone);
+        server.after_write(resource, Some(&stored), left);
+        return Ok(Done { object: written.unwrap_or(stored), gone });
+    }
+}
+
+/// 409 where a precondition does not hold; these name the Kind (rows DE06, DE07).
+fn check_preconditions(
+    resource: &Resource,
+    name: &str,
+    options: &DeleteOptions,
+    stored: &Value,
+) -> Result<(), ApiError> {
+    let names = Names { group: &resource.group, plural: &resource.kind, kind: &resource.kind };
+    let conflict = |why: &str| Err(ApiError::conflict(names, name, why));
+    if let Some(uid) = &options.uid {
+        let actual = object::uid(stored);
+        if uid != actual {
+            return conflict(&format!(
+                "the UID in the precondition ({uid}) does not match the UID in record ({actual}). \
+                 The object might have been deleted and then recreated"
+            ));
+        }
+    }
+    if let Some(version) = &options.resource_version {
+        let actual = object::resource_version(stored);
+        if version != actual {
+            return conflict(&format!(
+                "the ResourceVersion in the precondition ({version}) does not match the \
+                 ResourceVersion in record ({actual}). The object might have been modified"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn fate(
+    resource: &Resource,
+    stored: &Value,
+    options: &DeleteOptions,
+    now: jiff::Timestamp,
+) -> Fate {
+    if resource.storage_key == NAMESPACES {
+        return namespace_fate(stored, now);
+    }
+    if resource.storage_key == DEFINITIONS && !object::is_deleting(stored) {
+        return Fate::Marked(lifecycle::mark_definition(stored, now));
+    }
+    let deleting = object::is_deleting(stored);
+    let pending =
+        object::metadata(stored).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    let asked = options.grace_period_seconds;
+    let mut object = stored.clone();
+    let mut graceful = false;
+    let strategy = &resource.strategy;
+    if let Some(grace) = strategy.grace_period_seconds(stored, asked) {
+        if !deleting {
+            graceful = true;
+            mark(&mut object, now, grace);
+        } else if let Some(pending) = pending.filter(|seconds| *seconds > 0) {
+            // Only a shorter period counts now.
+            if asked.is_none_or(|asked| asked >= pending) {
+                return Fate::Stays;
+            }
+            graceful = true;
+            shorten(&mut object, now, pending, asked.unwrap_or_default());
+        }
+    }
+    let finalizers = finalizers(resource, stored, options);
+    let waits = !finalizers.is_empty();
+    object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(finalizers));
+    if !graceful && waits {
+        mark(&mut object, now, 0);
+    }
+    meta::tidy(&mut object);
+    let grace = object::metadata(&object).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
+    if waits || (graceful && grace.unwrap_or_default() > 0) {
+        Fate::Marked(object)
+    } else if graceful {
+        Fate::MarkedAndRemoved(object)
+    } else {
+        Fate::Removed
+    }
+}
+
+/// Sets the time of deletion; the first time raises the generation.
+fn mark(object: &mut Value, now: jiff::Timestamp, grace_seconds: i64) {
+    let generation = object::generation(object);
+    let first = !object::is_deleting(object);
+    let metadata = object::metadata_mut(object);
+    if first {
+        if generation > 0 {
+            metadata.insert("generation".to_owned(), json!(generation + 1));
+        }
+        let end = now + jiff::SignedDuration::from_secs(grace_seconds);
+        metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(end)));
+    }
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_seconds));
+}
+
+/// Moves the time of deletion back, but not before now (row DE16).
+fn shorten(object: &mut Value, now: jiff::Timestamp, pending: i64, asked: i64) {
+    let seconds = jiff::SignedDuration::from_secs;
+    let old: jiff::Timestamp = object::meta_str(object, "deletionTimestamp").parse().unwrap_or(now);
+    let mut end = old - seconds(pending) + seconds(asked);
+    let mut grace = asked;
+    if end < now {
+        end = now;
+        grace = grace.min(1);
+    }
+    let metadata = object::metadata_mut(object);
+    metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(end)));
+    metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace));
+}
+
+/// The finalizers after the propagation policy has had its say (rows DE04, DE08 to DE10).
+fn finalizers(resource: &Resource, stored: &Value, options: &DeleteOptions) -> Vec<String> {
+    let present: Vec<&str> = object::meta_list(stored, "finalizers").collect();
+    let asked = match (options.orphan_dependents, options.propagation_policy.as_deref()) {
+        (Some(true), _) => Some("Orphan"),
+        (Some(false), _) => Some("Background"),
+        (None, policy) => policy,
+    };
+    let policy = asked.unwrap_or_else(|| {
+        let gc =
+            present.iter().find(|name| matches!(**name, metadata::ORPHAN | metadata::FOREGROUND));
+        match gc.copied() {
+            Some(metadata::ORPHAN) => "Orphan",
+            Some(_) => "Foreground",
+            None => resource.strategy.default_propagation_policy(),
+        }
+    });
+    let wanted = match policy {
+        "Orphan" => Some(metadata::ORPHAN),
+        "Foreground" => Some(metadata::FOREGROUND),
+        _ => None,
+    };
+    let gc = |name: &str| matches!(name, metadata::ORPHAN | metadata::FOREGROUND);
+    if present.iter().copied().filter(|name| gc(name)).eq(wanted) {
+        return present.into_iter().map(str::to_owned).collect();
+    }
+    present.into_iter().filter(|name| !gc(name)).chain(wanted).map(str::to_owned).collect()
+}
+
+/// Namespaces are marked first; they go when their content and finalizers are gone (row NS04).
+fn namespace_fate(stored: &Value, now: jiff::Timestamp) -> Fate {
+    if !object::is_deleting(stored) {
+        let mut object = stored.clone();
+        object::metadata_mut(&mut object)
+            .insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        object::set_path(&mut object, "status.phase", json!("Terminating"));
+        return Fate::Marked(object);
+    }
+    let own = object::at_path(stored, "spec.finalizers").and_then(Value::as_array);
+    let waits = own.is_some_and(|list| !list.is_empty())
+        || object::meta_list(stored, "finalizers").next().is_some();
+    if waits { Fate::Stays } else { Fate::Removed }
+}
+
+/// DELETE of a collection.
+pub(super) async fn delete_collection(
+    server: &ApiServer,
+    call: &Call,
+) -> Result<Outcome, ApiError> {
+    let list_options = ListOptions::parse(call, false)?;
+    let body = body::parse_options(&call.body, &call.content_type)?;
+    let options = DeleteOptions::parse(call, body.as_ref())?;
+    let selection = Selection::parse(call, &list_options)?;
+    let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
+    for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+        let name = object::name(item);
+        admission::delete(call, name)?;
+        match one(server, call, name, &options) {
+            Err(error) if error.code != 404 => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(Outcome::List(list))
+}

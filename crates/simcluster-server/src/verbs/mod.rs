@@ -1,0 +1,246 @@
+//! What the server does with objects: create, get, list, watch, update, patch, delete,
+//! deletecollection. Knows nothing of HTTP beyond the parsed request.
+
+mod decode;
+mod delete;
+mod meta;
+mod objects;
+mod options;
+mod pods;
+mod read;
+mod scale;
+mod selectors;
+mod watch;
+mod write;
+
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use serde_json::Value;
+
+use crate::auth::User;
+use crate::server::ApiServer;
+use simcluster_model::error::ApiError;
+use simcluster_model::object;
+use simcluster_model::resource::Resource;
+
+pub(crate) use write::namespace_terminating;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// Read one object.
+    Get,
+    /// Read a collection.
+    List,
+    /// Follow a collection.
+    Watch,
+    /// POST.
+    Create,
+    /// PUT.
+    Update,
+    /// PATCH.
+    Patch,
+    /// DELETE of one object.
+    Delete,
+    /// DELETE of a collection.
+    DeleteCollection,
+}
+
+impl Verb {
+    /// The verb as RBAC and audit logs name it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Watch => "watch",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+}
+
+impl ApiServer {
+    /// Does what a parsed and authorised request asks for.
+    pub async fn call(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
+        if let Some(text) = &call.resource.deprecation_warning {
+            call.warnings.add(text);
+        }
+        self.check_conversion(&call.resource)?;
+        match call.subresource.as_str() {
+            "" => self.call_main(verb, call).await,
+            "status" => match verb {
+                Verb::Get => read::get(self, &call).await,
+                Verb::Update => objects::update(self, &call),
+                Verb::Patch => objects::patch(self, &call),
+                Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
+                    Err(not_supported(verb, &call))
+                }
+            },
+            "scale" => match verb {
+                Verb::Get => scale::get(self, &call),
+                Verb::Update => scale::update(self, &call),
+                Verb::Patch => scale::patch(self, &call),
+                Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
+                    Err(not_supported(verb, &call))
+                }
+            },
+            other => match (verb, other) {
+                (Verb::Create, "binding") => pods::bind(self, &call),
+                (Verb::Create, "eviction") => pods::evict(self, &call),
+                (Verb::Update, "finalize") => pods::finalize(self, &call),
+                (Verb::Get, "log") => pods::log(self, &call),
+                _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
+            },
+        }
+    }
+
+    /// Refuses a version that only a conversion webhook makes from the stored one: to convert it in any
+    /// other way would show something that no real server does.
+    fn check_conversion(&self, resource: &Resource) -> Result<(), ApiError> {
+        if !resource.custom || resource.version == resource.storage_version {
+            return Ok(());
+        }
+        let name = format!("{}.{}", resource.plural, resource.group);
+        let definitions = self.stored("apiextensions.k8s.io/customresourcedefinitions");
+        let definition = definitions.iter().find(|crd| object::name(crd) == name);
+        let strategy = definition.and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
+        if strategy.and_then(Value::as_str) == Some("Webhook") {
+            return Err(ApiError::unsupported("conversion webhooks"));
+        }
+        Ok(())
+    }
+
+    /// Stores an object that the server itself brings along, as a POST by its admin would.
+    pub fn install(
+        &self,
+        group: &str,
+        version: &str,
+        plural: &str,
+        mut object: Value,
+    ) -> Result<(), ApiError> {
+        let resource = self.find(group, version, plural).ok_or_else(ApiError::no_such_resource)?;
+        object::put(&mut object, "kind", Value::from(resource.kind.as_str()));
+        object::put(&mut object, "apiVersion", Value::from(resource.api_version()));
+        let namespace = object::namespace(&object).to_owned();
+        let call = Call {
+            user: User::admin(),
+            user_agent: "kube-apiserver".to_owned(),
+            resource,
+            namespace,
+            name: String::new(),
+            subresource: String::new(),
+            query: Vec::new(),
+            content_type: "application/json".to_owned(),
+            body: Bytes::from(object.to_string()),
+            warnings: Warnings::default(),
+        };
+        objects::create(self, &call)?;
+        Ok(())
+    }
+
+    async fn call_main(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
+        match verb {
+            Verb::Get => read::get(self, &call).await,
+            Verb::List => read::list(self, &call).await,
+            Verb::Watch => watch::watch(self, call),
+            Verb::Create => objects::create(self, &call),
+            Verb::Update => objects::update(self, &call),
+            Verb::Patch => objects::patch(self, &call),
+            Verb::Delete => delete::delete(self, &call),
+            Verb::DeleteCollection => delete::delete_collection(self, &call).await,
+        }
+    }
+}
+
+fn not_supported(verb: Verb, call: &Call) -> ApiError {
+    if call.resource.custom {
+        ApiError::method_not_supported(call.resource.names(), verb.as_str())
+    } else {
+        ApiError::method_not_allowed()
+    }
+}
+
+/// One request on a resource, parsed and authorised.
+#[derive(Debug)]
+pub struct Call {
+    /// Who asks.
+    pub user: User,
+    /// The `User-Agent` header, empty if there was none: names the field manager if nothing else does.
+    pub user_agent: String,
+    /// The resource, in the version asked for.
+    pub resource: Arc<Resource>,
+    /// Namespace of the path; empty for cluster-scoped resources and lists over all namespaces.
+    pub namespace: String,
+    /// Name of the path; empty for collections.
+    pub name: String,
+    /// Subresource of the path; empty for the main endpoint.
+    pub subresource: String,
+    /// Query parameters, decoded, in order.
+    pub query: Vec<(String, String)>,
+    /// Media type of the body without parameters; empty if the header is missing.
+    pub content_type: String,
+    /// The body as sent.
+    pub body: Bytes,
+    /// Texts for `Warning` headers; verbs add to it.
+    pub warnings: Warnings,
+}
+
+impl Call {
+    /// The first value of a query parameter.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a query parameter.
+    #[must_use]
+    pub fn params(&self, name: &str) -> Vec<&str> {
+        self.query.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
+    }
+}
+
+/// Warnings collected during a request.
+#[derive(Debug, Clone, Default)]
+pub struct Warnings(Arc<Mutex<Vec<String>>>);
+
+impl Warnings {
+    /// Adds a text; equal texts are kept once.
+    pub fn add(&self, text: impl Into<String>) {
+        let text = text.into();
+        let mut list = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+
+    /// The texts so far.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+/// What a verb answers; the HTTP layer turns it into the form that the client accepts.
+pub enum Outcome {
+    /// One object (or a `Status`, or a `Scale`), with the HTTP status code.
+    Object(u16, Value),
+    /// A list with `kind`, `apiVersion`, `metadata`, `items`.
+    List(Value),
+    /// A stream of events; it ends when the watch ends.
+    Watch(BoxStream<'static, WatchEvent>),
+}
+
+/// One event of a watch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchEvent {
+    /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    pub kind: &'static str,
+    /// The object (a `Status` for `ERROR`).
+    pub object: Value,
+}

@@ -1,0 +1,288 @@
+//! Watch: a stream of the changes of a kind, from a revision on.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{self, BoxStream, StreamExt};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::options::ListOptions;
+use super::read::{Selection, parse_version, wait_for};
+use super::write::read;
+use super::{Call, Outcome, WatchEvent};
+use crate::server::ApiServer;
+use crate::store::{Change, Compacted};
+use simcluster_model::builtin;
+use simcluster_model::error::ApiError;
+use simcluster_model::object;
+
+/// Changes that a watch takes from the store at once.
+const BATCH: usize = 500;
+
+/// Time between bookmarks, in seconds (the real server: about a minute).
+const BOOKMARK_SECONDS: u64 = 60;
+
+/// Bookmarks come so long before the end of a watch, too, in seconds.
+const LAST_BOOKMARK_SECONDS: u64 = 2;
+
+/// Shortest watch that names no timeout, in seconds; the longest is twice that.
+const TIMEOUT_MIN_SECONDS: u64 = 1800;
+
+/// How long an open watch outlives a change of its CRD, in seconds (row WA17).
+const SCHEMA_CHANGE_SECONDS: u64 = 1;
+
+/// GET of a collection with `watch=true`.
+pub(super) fn watch(server: &Arc<ApiServer>, call: Call) -> Result<Outcome, ApiError> {
+    let options = ListOptions::parse(&call, true)?;
+    let selection = Selection::parse(&call, &options)?;
+    let version = parse_version(&options.resource_version).map_err(ApiError::raw)?;
+    let watcher = Watcher::start(server.clone(), call, options, selection, version);
+    Ok(Outcome::Watch(watcher.into_stream()))
+}
+
+/// An open watch.
+struct Watcher {
+    server: Arc<ApiServer>,
+    call: Call,
+    options: ListOptions,
+    selection: Selection,
+    /// Changes up to this revision have been seen.
+    cursor: u64,
+    /// The version asked for, until it has been dealt with.
+    asked: Option<u64>,
+    changed: watch::Receiver<u64>,
+    pending: VecDeque<WatchEvent>,
+    deadline: Instant,
+    next_bookmark: Instant,
+    /// What a bookmark shows beside its version.
+    empty: Value,
+    finished: bool,
+}
+
+/// What a watch waits for.
+enum Wake {
+    Change,
+    Bookmark,
+    Deadline,
+}
+
+impl Watcher {
+    fn start(
+        server: Arc<ApiServer>,
+        call: Call,
+        options: ListOptions,
+        selection: Selection,
+        version: u64,
+    ) -> Self {
+        let seconds = options.timeout_seconds.filter(|seconds| *seconds > 0);
+        let seconds =
+            seconds.unwrap_or_else(|| server.between(TIMEOUT_MIN_SECONDS, 2 * TIMEOUT_MIN_SECONDS));
+        let now = Instant::now();
+        let deadline = now + Duration::from_secs(seconds);
+        let changed = server.store().subscribe(&call.resource.storage_key);
+        let next_bookmark = first_bookmark(now, deadline);
+        let empty = builtin::empty_object(&call.resource);
+        Self {
+            server,
+            call,
+            options,
+            selection,
+            cursor: version,
+            asked: Some(version),
+            changed,
+            pending: VecDeque::new(),
+            deadline,
+            next_bookmark,
+            empty,
+            finished: false,
+        }
+    }
+
+    fn into_stream(self) -> BoxStream<'static, WatchEvent> {
+        stream::unfold(self, |mut watcher| async move {
+            let event = watcher.next().await?;
+            Some((event, watcher))
+        })
+        .boxed()
+    }
+
+    async fn next(&mut self) -> Option<WatchEvent> {
+        loop {
+            if let Some(event) = self.pending.pop_front() {
+                return Some(event);
+            }
+            if self.finished {
+                return None;
+            }
+            if let Some(version) = self.asked.take() {
+                self.begin(version).await;
+                continue;
+            }
+            self.changed.borrow_and_update();
+            if self.take_changes() {
+                continue;
+            }
+            if self.resource_changed() {
+                self.end_soon().await;
+                continue;
+            }
+            match self.wait().await {
+                Wake::Change => {}
+                Wake::Bookmark => self.bookmark(),
+                Wake::Deadline => self.finished = true,
+            }
+        }
+    }
+
+    /// Deals with the version asked for: the objects that exist, if it is not a version to go on from.
+    async fn begin(&mut self, version: u64) {
+        let initial = self.options.send_initial_events.unwrap_or(version == 0);
+        if !initial {
+            if version == 0 {
+                self.cursor = self.server.revision();
+            }
+            return;
+        }
+        if let Err(error) = wait_for(&self.server, version).await {
+            self.fail(&error);
+            return;
+        }
+        let head = self.server.revision();
+        let key = &self.call.resource.storage_key;
+        let objects = self.server.store().list_at(key, &self.call.namespace, head);
+        self.cursor = head;
+        for (_, stored) in objects.unwrap_or_default() {
+            if self.selection.matches(&self.call, &stored) {
+                self.pending.push_back(self.event("ADDED", &stored, None));
+            }
+        }
+        if self.options.send_initial_events == Some(true) && self.options.bookmarks {
+            let mut event = self.bookmark_event();
+            let end = json!({ "k8s.io/initial-events-end": "true" });
+            object::metadata_mut(&mut event.object).insert("annotations".to_owned(), end);
+            self.pending.push_back(event);
+        }
+    }
+
+    /// Queues the events of new changes; whether there were changes.
+    fn take_changes(&mut self) -> bool {
+        let key = &self.call.resource.storage_key;
+        let changes = self.server.store().changes_after(key, self.cursor, BATCH);
+        match changes {
+            Ok(changes) => {
+                for change in &changes {
+                    self.cursor = change.revision;
+                    let event = self.event_of(change);
+                    self.pending.extend(event);
+                }
+                !changes.is_empty()
+            }
+            Err(Compacted { oldest }) => {
+                let asked = self.cursor;
+                let why = format!("too old resource version: {asked} ({oldest})");
+                self.fail(&ApiError::new(410, "Expired", why));
+                true
+            }
+        }
+    }
+
+    /// What a change looks like through the selection: an object that stops matching is deleted.
+    fn event_of(&self, change: &Change) -> Option<WatchEvent> {
+        let matches = |object: &Option<Arc<Value>>| {
+            object
+                .as_ref()
+                .filter(|o| self.in_namespace(o) && self.selection.matches(&self.call, o))
+                .cloned()
+        };
+        match (matches(&change.before), matches(&change.after)) {
+            (None, None) => None,
+            (None, Some(after)) => Some(self.event("ADDED", &after, None)),
+            (Some(_), Some(after)) => Some(self.event("MODIFIED", &after, None)),
+            (Some(before), None) => Some(self.event("DELETED", &before, Some(change.revision))),
+        }
+    }
+
+    fn in_namespace(&self, object: &Value) -> bool {
+        self.call.namespace.is_empty() || object::namespace(object) == self.call.namespace
+    }
+
+    fn event(&self, kind: &'static str, stored: &Value, revision: Option<u64>) -> WatchEvent {
+        let mut object = read(&self.call.resource, stored);
+        if let Some(revision) = revision {
+            object::metadata_mut(&mut object)
+                .insert("resourceVersion".to_owned(), json!(revision.to_string()));
+        }
+        WatchEvent { kind, object }
+    }
+
+    fn fail(&mut self, error: &ApiError) {
+        self.pending.push_back(WatchEvent { kind: "ERROR", object: error.to_status() });
+        self.finished = true;
+    }
+
+    fn bookmark(&mut self) {
+        let event = self.bookmark_event();
+        self.pending.push_back(event);
+        let now = Instant::now();
+        let last = last_bookmark(self.deadline);
+        let next = now + Duration::from_secs(BOOKMARK_SECONDS);
+        // The last ones come close together.
+        self.next_bookmark = match last {
+            Some(last) if now >= last => now + Duration::from_secs(1),
+            Some(last) => next.min(last),
+            None => next,
+        };
+    }
+
+    fn bookmark_event(&mut self) -> WatchEvent {
+        self.cursor = self.cursor.max(self.server.revision());
+        let mut object = self.empty.clone();
+        object::metadata_mut(&mut object)
+            .insert("resourceVersion".to_owned(), json!(self.cursor.to_string()));
+        WatchEvent { kind: "BOOKMARK", object }
+    }
+
+    async fn wait(&mut self) -> Wake {
+        let bookmarks = self.options.bookmarks && self.next_bookmark < self.deadline;
+        tokio::select! {
+            biased;
+            changed = self.changed.changed() => {
+                // The store lives as long as the server that this watch holds.
+                if changed.is_ok() { Wake::Change } else { Wake::Deadline }
+            }
+            () = tokio::time::sleep_until(self.next_bookmark), if bookmarks => Wake::Bookmark,
+            () = tokio::time::sleep_until(self.deadline) => Wake::Deadline,
+        }
+    }
+
+    /// Whether the CRD behind this watch has another form now, or is gone.
+    fn resource_changed(&self) -> bool {
+        let resource = &self.call.resource;
+        if !resource.custom {
+            return false;
+        }
+        let now = self.server.find(&resource.group, &resource.version, &resource.plural);
+        !now.is_some_and(|now| Arc::ptr_eq(&now, resource))
+    }
+
+    async fn end_soon(&mut self) {
+        tokio::time::sleep(Duration::from_secs(SCHEMA_CHANGE_SECONDS)).await;
+        self.take_changes();
+        self.finished = true;
+    }
+}
+
+fn last_bookmark(deadline: Instant) -> Option<Instant> {
+    deadline.checked_sub(Duration::from_secs(LAST_BOOKMARK_SECONDS))
+}
+
+fn first_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let regular = now + Duration::from_secs(BOOKMARK_SECONDS);
+    match last_bookmark(deadline) {
+        Some(last) if last > now => regular.min(last),
+        _ => regular,
+    }
+}
