@@ -340,6 +340,8 @@ fn write_case(
         rows: Vec::new(),
         title: signature.to_string(),
         needs: vec![random::FIXTURE.to_owned()],
+        hooks: BTreeMap::new(),
+        parallel: Vec::new(),
         steps: steps.collect(),
     };
     fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Error;
+use crate::hooks::Rule;
 
+/// The folders with cases: those that need a server only, and those with webhooks and open streams.
+const FOLDERS: [&str; 2] = ["cases", "webhooks"];
 /// Seconds that a watch waits for its next event, unless a step says otherwise.
 const EVENT_SECONDS: f64 = 2.0;
 
@@ -24,14 +27,23 @@ pub struct Case {
     pub title: String,
     /// Fixtures that are applied first.
     pub needs: Vec<String>,
+    /// Webhooks by name; `{hook:NAME}` is the URL of one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub hooks: BTreeMap<String, Vec<Rule>>,
+    /// Webhooks that are called at once, in the order in which their calls are recorded.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parallel: Vec<String>,
     /// Requests and what was answered.
     pub steps: Vec<Step>,
 }
 
-/// One request and what a real server answered.
+/// One request and what a real server answered; or a look at a stream that an earlier step left open.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Step {
-    /// Method and path.
+    /// Why it is here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Method and path, or `READ` or `CLOSE` and the name of a stream.
     #[serde(rename = "do")]
     pub line: String,
     /// Request headers.
@@ -43,6 +55,9 @@ pub struct Step {
     /// A body that is sent as it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
+    /// How often it is sent, `{n}` counting from 1; the last answer counts.
+    #[serde(skip_serializing_if = "is_once")]
+    pub repeat: usize,
     /// Names for values of the answer, by dotted path.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub save: BTreeMap<String, String>,
@@ -55,14 +70,52 @@ pub struct Step {
     /// How long the next event may take.
     #[serde(skip_serializing_if = "is_usual")]
     pub seconds: f64,
+    /// The name under which a watch stays open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open: Option<String>,
+    /// How much of its answer the kernel buffers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u32>,
+    /// Whether it asks for a websocket.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub websocket: bool,
     /// The parts of the body that count; all if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pick: Vec<String>,
     /// Response headers that count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<String>,
+    /// What counts of the calls to webhooks; nothing if it is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub called: Option<Called>,
     /// What was answered.
     pub got: Value,
+}
+
+/// What counts of the calls to webhooks.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Called {
+    /// The parts of the review; all if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pick: Vec<String>,
+    /// Headers of the call.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<String>,
+    /// The webhooks that count; all if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<String>,
+    /// Whether equal calls count once.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub once: bool,
+    /// Whether no request waits for the calls: equal ones count once, and their order does not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub aside: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
+fn is_once(repeat: &usize) -> bool {
+    *repeat == 1
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the form that serde wants")]
@@ -75,16 +128,22 @@ impl Step {
     #[must_use]
     pub fn new(line: impl Into<String>) -> Self {
         Self {
+            note: None,
             line: line.into(),
             headers: BTreeMap::new(),
             body: None,
             text: None,
+            repeat: 1,
             save: BTreeMap::new(),
             until: BTreeMap::new(),
             events: None,
             seconds: EVENT_SECONDS,
+            open: None,
+            window: None,
+            websocket: false,
             pick: Vec::new(),
             keep: Vec::new(),
+            called: None,
             got: Value::Null,
         }
     }
@@ -103,6 +162,8 @@ impl Case {
             rows: case.take("rows")?.unwrap_or_default(),
             title: case.need("title")?,
             needs: case.take("needs")?.unwrap_or_else(|| vec!["widgets".to_owned()]),
+            hooks: hooks(&mut case)?,
+            parallel: case.take("parallel")?.unwrap_or_default(),
             steps: (1..)
                 .zip(steps)
                 .map(|(number, step)| Step::of(path, number, step))
@@ -110,6 +171,13 @@ impl Case {
         };
         case.end()?;
         Ok(read)
+    }
+
+    /// Whether it needs connections, and so the machine's time.
+    #[must_use]
+    pub fn needs_connections(&self) -> bool {
+        let connects = |step: &Step| step.websocket || step.window.is_some();
+        !self.hooks.is_empty() || self.steps.iter().any(connects)
     }
 
     /// The case as its file has it.
@@ -123,16 +191,22 @@ impl Step {
     fn of(path: &Path, number: usize, step: Value) -> Result<Self, Error> {
         let mut step = Fields::of(path, &format!("step {number}: "), step)?;
         let read = Self {
+            note: step.take("note")?,
             line: step.need("do")?,
             headers: step.take("headers")?.unwrap_or_default(),
             body: step.take("body")?,
             text: step.take("text")?,
+            repeat: step.take("repeat")?.unwrap_or(1),
             save: step.take("save")?.unwrap_or_default(),
             until: step.take("until")?.unwrap_or_default(),
             events: step.take("events")?,
             seconds: step.take("seconds")?.unwrap_or(EVENT_SECONDS),
+            open: step.take("open")?,
+            window: step.take("window")?,
+            websocket: step.take("websocket")?.unwrap_or_default(),
             pick: step.take("pick")?.unwrap_or_default(),
             keep: step.take("keep")?.unwrap_or_default(),
+            called: step.take("called")?,
             got: step.need("got")?,
         };
         if !read.line.contains(' ') {
@@ -144,6 +218,18 @@ impl Step {
         step.end()?;
         Ok(read)
     }
+}
+
+/// The webhooks of a case: a single rule may stand without a list.
+fn hooks(case: &mut Fields<'_>) -> Result<BTreeMap<String, Vec<Rule>>, Error> {
+    let hooks: BTreeMap<String, Value> = case.take("hooks")?.unwrap_or_default();
+    let rules = |(name, rules): (String, Value)| {
+        let rules = if rules.is_array() { rules } else { Value::Array(vec![rules]) };
+        let rules = serde_json::from_value(rules);
+        let rules = rules.map_err(|error| case.fault(&format!("hooks.{name}"), &error.to_string()));
+        Ok((name, rules?))
+    };
+    hooks.into_iter().map(rules).collect()
 }
 
 /// The fields of an object of a file that were not read yet.
@@ -189,7 +275,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A folder with `cases` and the `fixtures` that they need.
+/// A folder with cases and the `fixtures` that they need.
 #[derive(Debug, Clone)]
 pub struct Records {
     folder: PathBuf,
@@ -204,16 +290,17 @@ impl Records {
 
     /// All cases in order of their names, or the one called `only`.
     pub fn cases(&self, only: Option<&str>) -> Result<Vec<Case>, Error> {
-        let folder = self.folder.join("cases");
-        let fault = |source| Error::File { path: folder.clone(), source };
         let mut files = Vec::new();
-        for entry in fs::read_dir(&folder).map_err(fault)? {
-            let path = entry.map_err(fault)?.path();
-            if only.is_none_or(|id| path.file_stem().is_some_and(|stem| stem == id)) {
-                files.push(path);
+        for folder in FOLDERS.map(|folder| self.folder.join(folder)) {
+            let fault = |source| Error::File { path: folder.clone(), source };
+            for entry in fs::read_dir(&folder).map_err(fault)? {
+                let path = entry.map_err(fault)?.path();
+                if only.is_none_or(|id| path.file_stem().is_some_and(|stem| stem == id)) {
+                    files.push(path);
+                }
             }
         }
-        files.sort();
+        files.sort_by(|one, other| one.file_stem().cmp(&other.file_stem()));
         files.iter().map(|path| Case::read(path)).collect()
     }
 

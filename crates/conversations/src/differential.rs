@@ -7,40 +7,41 @@ use simcluster::env::Cluster;
 use crate::case::Step;
 use crate::error::Error;
 use crate::pair::{Answers, Pair};
-use crate::placeholders::Placeholders;
-use crate::player::Player;
+
+use crate::fixture::apply;
+use crate::remote::Remote;
 use crate::target::Target;
 
 /// Two servers on which nobody acts but who talks to them.
 pub struct Servers<'a> {
-    real: &'a Cluster,
+    cluster: &'a Cluster,
+    real: Remote,
     simulated: SimCluster,
 }
 
 impl<'a> Servers<'a> {
     /// A real cluster without controllers and a new simulated one, both with a fixture.
-    pub async fn start(real: &'a Cluster, fixture: &[Value]) -> Result<Self, Error> {
+    pub async fn start(cluster: &'a Cluster, fixture: &[Value]) -> Result<Self, Error> {
         let simulated = SimCluster::builder().controllers(false).start().map_err(|error| {
             Error::Fixture { name: "the simulated cluster".to_owned(), fault: error.to_string() }
         })?;
-        let servers = Self { real, simulated };
+        let servers = Self { cluster, real: Remote::of(cluster).await?, simulated };
         for target in servers.targets() {
-            let player = Player::new(target, Placeholders::new(""));
             for object in fixture {
-                player.apply(object.clone()).await?;
+                apply(&target, object.clone()).await?;
             }
         }
         Ok(servers)
     }
 
     fn targets(&self) -> [Target<'_>; 2] {
-        [Target::from(self.real), Target::Simulated(&self.simulated)]
+        [Target::Real(self.real.clone()), Target::simulated(&self.simulated)]
     }
 
     /// Plays a conversation in a namespace that is fresh on both, and returns what was answered, step
     /// by step.
     pub async fn converse(&self, steps: &[Step]) -> Result<Vec<Answers>, Error> {
-        let namespace = self.real.namespace().await;
+        let namespace = self.cluster.namespace().await;
         let [real, simulated] = self.targets();
         let mut pair = Pair::new(real, simulated, &namespace);
         pair.begin().await?;

@@ -50,7 +50,10 @@ pub enum Error {
     },
     /// A server that cannot be reached.
     #[error("the server cannot be reached")]
-    Unreachable(#[source] kube::Error),
+    Unreachable(#[source] io::Error),
+    /// A webhook that cannot be started.
+    #[error("a webhook cannot be started")]
+    Webhook(#[source] io::Error),
     /// An answer that does not end, or breaks off.
     #[error("the answer to {line} cannot be read: {fault}")]
     Answer {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value;
 
+use crate::placeholders::form;
 use crate::text::map_texts;
 
 /// Puts faults into one order where a real server lists them in any: the causes of a `Status`, and
@@ -30,6 +31,13 @@ pub(crate) fn in_one_order(document: &mut Value, all: bool) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| in_one_order(item, all)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Sorts the calls to webhooks for which no request waited.
+pub(crate) fn calls_in_one_order(document: &mut Value) {
+    if let Some(calls) = document.get_mut("called").and_then(Value::as_array_mut) {
+        calls.sort_by_cached_key(|call| map_texts(call, &form).to_string());
     }
 }
 

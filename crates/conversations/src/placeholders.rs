@@ -19,6 +19,8 @@ static UID: LazyLock<Regex> = LazyLock::new(|| {
 });
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"));
+/// The server's own end of a connection to a webhook.
+static CLIENT: LazyLock<Regex> = LazyLock::new(|| pattern(r"127\.0\.0\.1:\d+->"));
 /// Addresses of Services; the range itself, which a text names, is a matter of configuration.
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.0\.\d{1,3}\.\d{1,3}\b(/\d+)?"));
 /// Node ports of Services.
@@ -41,6 +43,12 @@ pub struct Placeholders {
     allocations: bool,
     /// From the marked value to its name.
     names: BTreeMap<String, String>,
+    /// Texts that have names of their own: addresses of webhooks, their certificate.
+    pub(crate) texts: Vec<(String, String)>,
+    /// The uids of reviews: nothing else ever has one of them.
+    pub(crate) reviews: BTreeSet<String>,
+    /// Who asks, as the server calls them.
+    pub(crate) me: Option<Value>,
 }
 
 impl Placeholders {
@@ -52,6 +60,9 @@ impl Placeholders {
             prefixes: BTreeSet::new(),
             allocations: false,
             names: BTreeMap::new(),
+            texts: Vec::new(),
+            reviews: BTreeSet::new(),
+            me: None,
         }
     }
 
@@ -79,6 +90,10 @@ impl Placeholders {
     /// Marks a text.
     pub(crate) fn mark_text(&self, text: &str) -> String {
         let mut text = text.to_owned();
+        for (own, name) in &self.texts {
+            text = text.replace(own, name);
+        }
+        text = CLIENT.replace_all(&text, "<client>->").into();
         for prefix in &self.prefixes {
             // Five characters without vowels and look-alikes end a generated name.
             let generated =
@@ -86,6 +101,9 @@ impl Placeholders {
             text = pattern(&generated).replace_all(&text, format!("{prefix}<generated>")).into();
         }
         text = mark_all(&UID, "uid", &text.replace(&self.namespace, "<ns>"));
+        for review in &self.reviews {
+            text = text.replace(&mark("uid", review), "<review>");
+        }
         if self.allocations {
             text = mark_choices(&text);
         }
@@ -99,6 +117,9 @@ impl Placeholders {
 
     fn mark_at(&self, node: &Value, key: &str) -> Value {
         match node {
+            Value::Object(_) if key == "userInfo" && self.me.as_ref() == Some(node) => {
+                "<me>".into()
+            }
             Value::Object(map) => Value::Object(self.mark_map(map)),
             Value::Array(items) => items.iter().map(|item| self.mark_at(item, "")).collect(),
             Value::String(_) | Value::Number(_) if key == "resourceVersion" => mark_version(node),
@@ -269,6 +290,6 @@ fn hide_version(metadata: Option<&mut Value>, name: &str) {
 }
 
 /// A text without what tells its marks and names apart.
-fn form(text: &str) -> String {
+pub(crate) fn form(text: &str) -> String {
     NAME.replace_all(&MARK.replace_all(text, "<>"), "<>").into()
 }

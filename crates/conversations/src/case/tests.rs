@@ -122,6 +122,8 @@ fn a_written_case_is_read_again() {
         rows: vec![],
         title: "t".to_owned(),
         needs: vec![],
+        hooks: BTreeMap::new(),
+        parallel: vec![],
         steps: vec![step, raw, null],
     };
 

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use super::Maker;
-use super::odd::{bare_yaml, broken, put, spoil, with_duplicate};
+use super::odd::{bare_yaml, broken, spoil, with_duplicate};
 use crate::case::Step;
+use crate::text::put;
 
 /// Values that metadata can have, by dotted path.
 const METADATA: [(&str, &str); 14] = [

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use self::dice::Dice;
 use self::resources::Resource;
 use crate::case::Step;
+use crate::text::put;
 
 /// The fixture that the conversations need.
 pub const FIXTURE: &str = "gadgets";
@@ -144,7 +145,7 @@ impl Maker {
         let prefix = if self.resource.cluster { "{ns}-g-" } else { "g-" };
         let mut step = Step::new(format!("POST {collection}"));
         let mut object = self.object("");
-        odd::put(&mut object, "metadata.generateName", prefix.into());
+        put(&mut object, "metadata.generateName", prefix.into());
         step.body = Some(object);
         step
     }

@@ -1,31 +1,8 @@
 //! Oddities: values that do not fit, and texts that are hardly JSON or YAML.
 
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Number, Value, json};
 
 use super::dice::Dice;
-
-/// Puts a value at a dotted path; what is on the way is made or replaced.
-pub(super) fn put(document: &mut Value, path: &str, value: Value) {
-    let mut node = document;
-    for part in path.split('.') {
-        node = match (node, part.parse::<usize>()) {
-            (Value::Array(items), Ok(index)) => {
-                if items.len() <= index {
-                    items.resize(index + 1, Value::Null);
-                }
-                items.get_mut(index).expect("the list is long enough")
-            }
-            (node, _) => {
-                if !node.is_object() {
-                    *node = Value::Object(Map::new());
-                }
-                let map = node.as_object_mut().expect("it was made one");
-                map.entry(part).or_insert(Value::Null)
-            }
-        };
-    }
-    *node = value;
-}
 
 /// Makes one place of a document odd.
 pub(super) fn spoil(document: &mut Value, dice: &mut Dice) {
