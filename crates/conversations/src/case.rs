@@ -288,14 +288,15 @@ impl Records {
         Self { folder: folder.into() }
     }
 
-    /// All cases in order of their names, or the one called `only`.
+    /// All cases in order of their names, or those that `only` names, with commas between them.
     pub fn cases(&self, only: Option<&str>) -> Result<Vec<Case>, Error> {
         let mut files = Vec::new();
         for folder in FOLDERS.map(|folder| self.folder.join(folder)) {
             let fault = |source| Error::File { path: folder.clone(), source };
             for entry in fs::read_dir(&folder).map_err(fault)? {
                 let path = entry.map_err(fault)?.path();
-                if only.is_none_or(|id| path.file_stem().is_some_and(|stem| stem == id)) {
+                let named = |id: &str| path.file_stem().is_some_and(|stem| stem == id);
+                if only.is_none_or(|ids| ids.split(',').any(named)) {
                     files.push(path);
                 }
             }

@@ -259,8 +259,9 @@ impl<'a> Player<'a> {
     /// The status line and headers of an answer.
     fn head(&self, step: &Step, status: u16, headers: &HeaderMap) -> Map<String, Value> {
         let header = |name: &str| -> Value {
-            let values: Vec<&str> =
-                headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+            let values = headers.get_all(name).iter();
+            let values: Vec<_> =
+                values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
             if values.is_empty() {
                 return Value::Null;
             }
@@ -363,11 +364,17 @@ fn fault(step: &Step, fault: String) -> Error {
     Error::Answer { line: step.line.clone(), fault }
 }
 
+/// Asks for an upgrade, but for what the step says itself.
 fn ask_for_websocket(headers: &mut HeaderMap) {
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
-    headers.insert(SEC_WEBSOCKET_KEY, HeaderValue::from_static(websocket::KEY));
+    let asked = [
+        (UPGRADE, "websocket"),
+        (CONNECTION, "Upgrade"),
+        (SEC_WEBSOCKET_VERSION, "13"),
+        (SEC_WEBSOCKET_KEY, websocket::KEY),
+    ];
+    for (name, value) in asked {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
 }
 
 pub(crate) fn header(name: &str, value: &str) -> (String, String) {

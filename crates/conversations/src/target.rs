@@ -54,7 +54,14 @@ impl<'a> Target<'a> {
     /// Sends one request.
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         match self {
-            Self::Simulated { cluster, .. } => Ok(simulated(cluster, request).await),
+            Self::Simulated { cluster, served } => {
+                let answer = simulated(cluster, request).await;
+                if served.is_some() {
+                    // Its connections are on this thread, too.
+                    tokio::task::yield_now().await;
+                }
+                Ok(answer)
+            }
             Self::Real(remote) => Ok(remote.send(request).await?.map(boxed)),
         }
     }
