@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the facts of Kubernetes' built-in kinds that simcluster serves, as one compact JSON file.
 
-    generate.py KUBERNETES_MODULE > crates/simcluster-model/src/builtin/kinds.json
+    generate.py KUBERNETES_MODULE > crates/simcluster-model/src/schema/kinds.json
 
 KUBERNETES_MODULE is an unpacked k8s.io/kubernetes@VERSION from the Go module cache; its siblings
 k8s.io/api, apimachinery and apiextensions-apiserver must lie next to it. Three sources are read:

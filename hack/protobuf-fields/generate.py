@@ -47,7 +47,7 @@ def fields(package, body, properties):
 
 
 def main():
-    kinds = json.loads((ROOT / "crates/simcluster-model/src/builtin/kinds.json").read_text())
+    kinds = json.loads((ROOT / "crates/simcluster-model/src/schema/kinds.json").read_text())
     definitions = kinds["definitions"]
     found = {}
     for module in map(Path, sys.argv[1:]):

@@ -55,7 +55,7 @@ impl<'a> Target<'a> {
     pub(crate) async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
         match self {
             Self::Simulated { cluster, served } => {
-                let answer = simulated(cluster, request).await;
+                let answer = simulated(cluster, request).await?;
                 if served.is_some() {
                     // Its connections are on this thread, too.
                     tokio::task::yield_now().await;
@@ -100,15 +100,16 @@ async fn serve(cluster: &SimCluster) -> Result<(Served, Remote), Error> {
     Ok((served, remote))
 }
 
-async fn simulated(cluster: &SimCluster, request: Request<Bytes>) -> Response<Body> {
+async fn simulated(cluster: &SimCluster, request: Request<Bytes>) -> Result<Response<Body>, Error> {
     // The admin has no token here, so every token is a wrong one.
     let mut answer = if request.headers().contains_key(AUTHORIZATION) {
         simcluster::unauthorized(cluster.server(), &request)
     } else {
-        cluster.handle(&User::admin(), request).await
+        let answer = cluster.handle(&User::admin(), request).await;
+        answer.map_err(|reset| Error::Unreachable(io::Error::other(reset)))?
     };
     frame(&mut answer);
-    answer.map(|body| body.map_err(Into::into).boxed_unsync())
+    Ok(answer.map(|body| body.map_err(Into::into).boxed_unsync()))
 }
 
 /// Adds the header by which HTTP/1.1 says where a body ends: without a connection nobody else does.

@@ -6,6 +6,19 @@
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
+/// Whether the time of the runtime is paused: it moves only when all tasks wait for it.
+///
+/// Tokio does not say; but a clock that stands still while the machine's moves is paused.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the one place where the machine's time is read")]
+pub fn is_paused() -> bool {
+    let (before, real) = (Instant::now(), std::time::Instant::now());
+    while real.elapsed().is_zero() {
+        std::hint::spin_loop();
+    }
+    Instant::now() == before
+}
+
 /// The clock of one cluster.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {

@@ -10,17 +10,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use crate::types::EndpointSlice;
+use crate::types::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
 };
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 
-use self::owners::group_of;
 use self::runtime::{Hands, Informer, Recorder, Tasks};
 use simcluster_clock::Clock;
 
@@ -36,6 +35,7 @@ mod replicaset;
 mod runtime;
 mod scheduler;
 mod serviceaccount;
+mod types;
 
 pub use self::runtime::Work;
 
@@ -188,17 +188,19 @@ struct Informers {
 impl Informers {
     fn new() -> Self {
         Self {
-            deployments: Informer::new(|_| None),
-            replica_sets: Informer::new(|object| Some(group_of(object))),
-            pods: Informer::new(|object| Some(group_of(object))),
-            nodes: Informer::new(|_| None),
-            services: Informer::new(|_| None),
-            endpoint_slices: Informer::new(endpoints::service_of),
-            endpoints: Informer::new(|_| None),
-            namespaces: Informer::new(|_| None),
-            default_accounts: Informer::new(|_| None),
-            root_cas: Informer::new(|_| None),
-            definitions: Informer::new(|_| None),
+            deployments: Informer::new(),
+            replica_sets: Informer::indexed(|set| vec![owners::group_of(set)]),
+            pods: Informer::indexed(pods::groups_of),
+            nodes: Informer::new(),
+            services: Informer::new(),
+            endpoint_slices: Informer::indexed(|slice| {
+                Vec::from_iter(endpoints::service_of(slice))
+            }),
+            endpoints: Informer::new(),
+            namespaces: Informer::new(),
+            default_accounts: Informer::new(),
+            root_cas: Informer::new(),
+            definitions: Informer::new(),
         }
     }
 

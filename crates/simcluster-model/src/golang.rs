@@ -2,7 +2,47 @@
 
 use std::fmt::Write as _;
 
+use jiff::SignedDuration;
 use serde_json::{Map, Number, Value};
+
+/// `time.Duration(n) * time.Second`: nanoseconds in 64 bits, where what does not fit wraps around.
+#[must_use]
+pub fn seconds(count: i64) -> SignedDuration {
+    SignedDuration::from_nanos(count.wrapping_mul(1_000_000_000))
+}
+
+/// `time.ParseDuration`, for texts that it accepts: `1.5h`, `300ms`, `-1m30s`. What does not fit
+/// into Go's 64 bits of nanoseconds is the longest that does.
+#[must_use]
+pub fn duration(text: &str) -> SignedDuration {
+    let (negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let mut total = SignedDuration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let (number, tail) = rest.split_at(number);
+        let unit = tail.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit);
+        let seconds = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" | "μs" => 1e-6,
+            "ms" => 1e-3,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => 1.0,
+        };
+        let seconds = number.parse::<f64>().unwrap_or_default() * seconds;
+        total = total.saturating_add(
+            SignedDuration::try_from_secs_f64(seconds).unwrap_or(SignedDuration::MAX),
+        );
+        rest = tail;
+    }
+    let longest = SignedDuration::from_nanos(i64::MAX);
+    if negative { -total.min(longest) } else { total.min(longest) }
+}
 
 /// `%q` of a string.
 #[must_use]

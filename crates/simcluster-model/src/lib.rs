@@ -3,6 +3,7 @@
 //!
 //! Nothing here waits, sends, stores, or reads a clock; time and chance are arguments.
 
+pub mod allocation;
 pub mod builtin;
 pub mod codec;
 pub mod crd;
@@ -15,6 +16,8 @@ pub mod names;
 pub mod object;
 pub mod patch;
 pub mod random;
+pub mod registry;
 pub mod resource;
 pub mod schema;
+mod stack;
 pub mod time;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::allocation::Reservation;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::schema::Schema;
@@ -107,6 +108,10 @@ pub struct Surroundings<'a> {
     pub random: &'a mut dyn FnMut() -> u64,
     /// All stored objects of a resource, by `group/plural` (core: `/plural`).
     pub stored: &'a dyn Fn(&str) -> Vec<Arc<Value>>,
+    /// The stored object of a resource by namespace (empty where there is none) and name.
+    pub get: &'a dyn Fn(&str, &str, &str) -> Option<Arc<Value>>,
+    /// What a Service gets from the cluster.
+    pub reservation: &'a mut Reservation,
 }
 
 impl fmt::Debug for Surroundings<'_> {

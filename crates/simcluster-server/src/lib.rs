@@ -3,8 +3,10 @@
 
 mod admission;
 pub mod auth;
+pub mod gate;
 pub mod http;
 mod lifecycle;
+pub mod resources;
 pub mod server;
 pub mod store;
 pub mod trace;

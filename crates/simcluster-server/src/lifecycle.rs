@@ -50,6 +50,7 @@ pub(crate) fn after_write(
     after: Option<&Arc<Value>>,
 ) {
     if resource.storage_key == DEFINITIONS {
+        let _alone = server.lifecycle();
         if let Some(definition) = before.or(after) {
             unserve_if_gone(server, definition, after);
         }
@@ -57,8 +58,17 @@ pub(crate) fn after_write(
         if let Some(definition) = after {
             progress(server, object::name(definition));
         }
-    } else if resource.custom && after.is_none() {
+    } else if resource.custom && after.is_none() && is_terminating(server, resource) {
+        let _alone = server.lifecycle();
         progress(server, &format!("{}.{}", resource.plural, resource.group));
+    }
+}
+
+/// Serves what the CRDs that are there define.
+pub(crate) fn serve_all(server: &ApiServer) {
+    let _alone = server.lifecycle();
+    for definition in server.stored(DEFINITIONS) {
+        progress(server, object::name(&definition));
     }
 }
 
@@ -104,11 +114,11 @@ fn progress(server: &ApiServer, name: &str) {
     let step = crd::Termination::InProgress;
     write_status(server, name, |current| Some(crd::terminating(current, step, now)));
     remove_instances(server, &key);
-    let Some(definition) = server.store().get(DEFINITIONS, name) else { return };
     if server.stored(&key).is_empty() {
-        drop_cleanup(server, &definition);
+        drop_cleanup(server, name);
         return;
     }
+    let Some(definition) = server.store().get(DEFINITIONS, name) else { return };
     let now = server.clock().now();
     let step = crd::Termination::InProgress;
     write_status(server, name, |current| Some(crd::terminating(current, step, now)));
@@ -129,15 +139,16 @@ fn ending(definition: &Value) -> Vec<Resource> {
 /// Deletes the objects of a CRD; those with finalizers are marked and stay for now.
 fn remove_instances(server: &ApiServer, key: &str) {
     let now = time::format_seconds(server.clock().now());
-    for stored in server.stored(key) {
+    // The store stays locked, so that nobody changes an object in between.
+    let mut store = server.store();
+    for stored in store.all(key) {
         let object_key = crate::store::key(object::namespace(&stored), object::name(&stored));
         let waits = object::meta_list(&stored, "finalizers").next().is_some();
-        let mut store = server.store();
         if !waits {
             store.remove(key, &object_key);
         } else if !object::is_deleting(&stored) {
             let mut marked = Value::clone(&stored);
-            let generation = object::generation(&marked) + 1;
+            let generation = object::generation(&marked).saturating_add(1);
             let metadata = object::metadata_mut(&mut marked);
             metadata.insert("deletionTimestamp".to_owned(), json!(now));
             metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(0));
@@ -148,41 +159,81 @@ fn remove_instances(server: &ApiServer, key: &str) {
 }
 
 /// Takes the clean-up finalizer off a CRD; without others the CRD is gone.
-fn drop_cleanup(server: &ApiServer, definition: &Value) {
-    let left: Vec<&str> =
-        object::meta_list(definition, "finalizers").filter(|name| *name != CLEANUP).collect();
-    let name = object::name(definition);
-    if left.is_empty() {
-        server.store().remove(DEFINITIONS, name);
-        let (group, plural) = names(definition);
-        server.serve_custom(&group, &plural, Vec::new());
-        // Names that this CRD held are free for others now.
-        progress_names(server);
-        for other in server.stored(DEFINITIONS) {
-            if !object::is_deleting(&other) {
-                progress(server, object::name(&other));
-            }
+fn drop_cleanup(server: &ApiServer, name: &str) {
+    let outcome = replace(server, name, |definition| {
+        let finalizers = || object::meta_list(definition, "finalizers");
+        let left: Vec<&str> = finalizers().filter(|name| *name != CLEANUP).collect();
+        if left.is_empty() {
+            return Some(None);
         }
-    } else if object::meta_list(definition, "finalizers").any(|name| name == CLEANUP) {
-        let mut changed = definition.clone();
-        object::metadata_mut(&mut changed).insert("finalizers".to_owned(), json!(left));
-        server.store().put(DEFINITIONS, name, changed);
+        finalizers().any(|name| name == CLEANUP).then(|| {
+            let mut changed = definition.clone();
+            object::metadata_mut(&mut changed).insert("finalizers".to_owned(), json!(left));
+            Some(changed)
+        })
+    });
+    let Some(Replaced::Removed(definition)) = outcome else { return };
+    let (group, plural) = names(&definition);
+    server.serve_custom(&group, &plural, Vec::new());
+    // Names that this CRD held are free for others now.
+    progress_names(server);
+    for other in server.stored(DEFINITIONS) {
+        if !object::is_deleting(&other) {
+            progress(server, object::name(&other));
+        }
     }
 }
 
 /// Writes a CRD's status if `change` makes another one.
 fn write_status(server: &ApiServer, name: &str, change: impl Fn(&Value) -> Option<Value>) {
-    let Some(current) = server.store().get(DEFINITIONS, name) else { return };
-    let Some(status) = change(&current) else { return };
-    if current.get("status") == Some(&status) {
-        return;
+    replace(server, name, |current| {
+        let status = change(current)?;
+        if current.get("status") == Some(&status) {
+            return None;
+        }
+        let mut changed = current.clone();
+        object::put(&mut changed, "status", status);
+        let now = server.clock().now();
+        if let Some(resource) = server.find_stored(DEFINITIONS) {
+            let live = Some(current);
+            fieldmanager::record_update(&resource, live, &mut changed, MANAGER, "status", now);
+        }
+        Some(Some(changed))
+    });
+}
+
+/// What `replace` did to a CRD.
+enum Replaced {
+    /// It has another form.
+    Changed,
+    /// It is gone; this was it.
+    Removed(Arc<Value>),
+}
+
+/// Gives a CRD the form that `change` makes of the present one (`Some(None)`: it goes), however many
+/// others write it at the same time. `None`: nothing is to be done, or there is no such CRD.
+fn replace(
+    server: &ApiServer,
+    name: &str,
+    change: impl Fn(&Value) -> Option<Option<Value>>,
+) -> Option<Replaced> {
+    loop {
+        let current = server.store().get(DEFINITIONS, name)?;
+        let new = change(&current)?;
+        let mut store = server.store();
+        match store.get(DEFINITIONS, name) {
+            Some(now) if Arc::ptr_eq(&now, &current) => {}
+            _ => continue,
+        }
+        return Some(match new {
+            Some(new) => {
+                store.put(DEFINITIONS, name, new);
+                Replaced::Changed
+            }
+            None => {
+                store.remove(DEFINITIONS, name);
+                Replaced::Removed(current)
+            }
+        });
     }
-    let mut changed = Value::clone(&current);
-    object::put(&mut changed, "status", status);
-    let now = server.clock().now();
-    if let Some(resource) = server.find_stored(DEFINITIONS) {
-        let live = Some(&*current);
-        fieldmanager::record_update(&resource, live, &mut changed, MANAGER, "status", now);
-    }
-    server.store().put(DEFINITIONS, name, changed);
 }

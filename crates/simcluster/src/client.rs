@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use kube::client::Body as ClientBody;
-use kube::client::retry::RetryPolicy;
 use tower::retry::RetryLayer;
 use tower::{BoxError, ServiceBuilder};
 
+use crate::retry::Retries;
 use simcluster_server::auth::User;
 use simcluster_server::http::{Body, handle};
 use simcluster_server::server::ApiServer;
@@ -20,10 +20,9 @@ use simcluster_server::server::ApiServer;
 /// namespace is `default`.
 #[must_use]
 pub(crate) fn client(server: &Arc<ApiServer>, user: User) -> kube::Client {
+    let retries = RetryLayer::new(Retries::new(server.seed(), &user));
     let transport = Transport { server: Arc::clone(server), user };
-    let service = ServiceBuilder::new()
-        .layer(RetryLayer::new(RetryPolicy::server_retry()))
-        .service(transport);
+    let service = ServiceBuilder::new().layer(retries).service(transport);
     kube::Client::new(service, "default")
 }
 
@@ -54,7 +53,7 @@ impl tower::Service<Request<ClientBody>> for Transport {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let content = body.collect().await?.to_bytes();
-            Ok(handle(&server, &user, Request::from_parts(parts, content)).await)
+            Ok(handle(&server, &user, Request::from_parts(parts, content)).await?)
         })
     }
 }

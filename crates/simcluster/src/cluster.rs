@@ -1,21 +1,25 @@
 //! A whole cluster in a value: the API server, its controllers and the clients to use it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+#[cfg(feature = "serve")]
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::client;
+#[cfg(feature = "serve")]
 use crate::serve::{self, Served};
+pub use crate::settle::{NotSettled, Settle};
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
+use simcluster_model::allocation::ServiceNetwork;
 use simcluster_model::error::ApiError;
+use simcluster_model::resource::Resource;
 use simcluster_server::auth::{self, User};
+use simcluster_server::gate::{ConnectionReset, Faults};
 use simcluster_server::http;
 use simcluster_server::server::ApiServer;
 use simcluster_server::trace::Request;
@@ -27,14 +31,6 @@ const START: &str = "2026-01-01T00:00:00Z";
 /// documentation, so that nothing is there.
 const API_SERVER_IP: &str = "192.0.2.2";
 
-/// Virtual time without a single write after which a cluster counts as settled. Longer than the
-/// delays of the simulated controllers, shorter than the back-off of a container that crashes for
-/// ever.
-const QUIET: Duration = Duration::from_mins(1);
-
-/// Virtual time after which a cluster that is still busy never will be quiet.
-const BUSY_MAX: Duration = Duration::from_hours(1);
-
 /// How to start a cluster; see [`SimCluster::builder`].
 #[derive(Debug)]
 pub struct Builder {
@@ -44,6 +40,10 @@ pub struct Builder {
     kinds: BTreeSet<controllers::Kind>,
     nodes: u8,
     clock: Option<Clock>,
+    shuffled: bool,
+    bodies: bool,
+    service_network: ServiceNetwork,
+    disabled_admission: BTreeSet<String>,
 }
 
 impl Builder {
@@ -90,12 +90,51 @@ impl Builder {
         self
     }
 
-    /// Starts the cluster. Must be called on a tokio runtime: a paused one for virtual time. The error
-    /// is the server's answer to a CRD that it refuses.
-    pub fn start(self) -> Result<SimCluster, ApiError> {
+    /// Lets requests run in an order that the seed chooses, and not in that in which they came: another
+    /// seed is another order of tasks.
+    #[must_use]
+    pub fn shuffled(mut self) -> Self {
+        self.shuffled = true;
+        self
+    }
+
+    /// Keeps the bodies of requests and answers in the record of requests.
+    #[must_use]
+    pub fn record_bodies(mut self) -> Self {
+        self.bodies = true;
+        self
+    }
+
+    /// The network of the addresses that Services get (default: `10.0.0.0/16`).
+    #[must_use]
+    pub fn service_network(mut self, network: ServiceNetwork) -> Self {
+        self.service_network = network;
+        self
+    }
+
+    /// Turns admission plugins off, by kube-apiserver's names (`--disable-admission-plugins`). A name
+    /// that no plugin has turns nothing off.
+    #[must_use]
+    pub fn without_admission(mut self, plugins: BTreeSet<String>) -> Self {
+        self.disabled_admission = plugins;
+        self
+    }
+
+    /// Starts the cluster. Must be called on a tokio runtime: a paused one for virtual time.
+    pub fn start(self) -> Result<SimCluster, StartError> {
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(StartError::NoRuntime);
+        }
         let start: Timestamp = START.parse().expect("a constant that is a timestamp");
         let clock = self.clock.unwrap_or_else(|| Clock::starting_at(start));
-        let server = Arc::new(ApiServer::new(clock, self.seed));
+        let mut server = ApiServer::new(clock, self.seed);
+        server.set_service_network(self.service_network);
+        server.disable_admission(self.disabled_admission);
+        if self.shuffled {
+            server.shuffle();
+        }
+        server.trace().keep_bodies(self.bodies);
+        let server = Arc::new(server);
         bootstrap(&server)?;
         for crd in self.crds {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
@@ -134,6 +173,10 @@ impl SimCluster {
             kinds: controllers::Kind::all(),
             nodes: 1,
             clock: None,
+            shuffled: false,
+            bodies: false,
+            service_network: ServiceNetwork::default(),
+            disabled_admission: BTreeSet::new(),
         }
     }
 
@@ -167,19 +210,26 @@ impl SimCluster {
         client::client_without_retry(&self.server, user)
     }
 
-    /// Answers one request as the HTTP server would.
+    /// Answers one request as the HTTP server would. The error is that of a fault: the connection broke
+    /// before there was an answer.
     pub async fn handle(
         &self,
         user: &User,
         request: ::http::Request<Bytes>,
-    ) -> ::http::Response<http::Body> {
+    ) -> Result<::http::Response<http::Body>, ConnectionReset> {
         http::handle(&self.server, user, request).await
     }
 
     /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
-    /// [`serve::serve`] takes tokens of other users, too.
+    #[cfg(feature = "serve")]
     pub async fn serve(&self, listen: &str) -> io::Result<Served> {
         serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
+    }
+
+    /// Serves the API with tokens of other users, a request log or other limits.
+    #[cfg(feature = "serve")]
+    pub async fn serve_with(&self, listen: &str, options: serve::Options) -> io::Result<Served> {
+        serve::serve_with(Arc::clone(&self.server), listen, options).await
     }
 
     /// A position in the record of requests, for [`Self::requests_since`].
@@ -200,58 +250,70 @@ impl SimCluster {
         self.requests_since(0)
     }
 
-    /// Lets virtual time pass until a minute has gone by without a write.
+    /// What goes wrong on this cluster: errors, lost answers, late events, ...
+    #[must_use]
+    pub fn faults(&self) -> Faults {
+        Faults::new(Arc::clone(&self.server))
+    }
+
+    /// The revision of the newest state: it grows with every change.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.server.revision()
+    }
+
+    /// Lets virtual time pass until a minute has gone by without a change. Requests that find
+    /// everything as they want it disturb nobody; a client that is refused again and again is an error,
+    /// and so is one that never stops. [`Self::settle_with`] can make exceptions.
     pub async fn settle(&self) -> Result<(), NotSettled> {
-        let mut passed = Duration::ZERO;
-        loop {
-            let (revision, position) = (self.server.revision(), self.position());
-            tokio::time::sleep(QUIET).await;
-            if self.server.revision() == revision {
-                return Ok(());
-            }
-            passed += QUIET;
-            if passed >= BUSY_MAX {
-                return Err(NotSettled::new(&self.requests_since(position)));
-            }
-        }
+        self.settle_with(&Settle::default()).await
+    }
+
+    /// [`Self::settle`] with another notion of rest.
+    pub async fn settle_with(&self, rest: &Settle) -> Result<(), NotSettled> {
+        rest.wait(self).await
     }
 }
 
-/// A cluster that never came to rest.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotSettled {
-    busiest: Vec<(String, usize)>,
+/// Why a cluster does not start.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StartError {
+    /// There is no runtime to start it on.
+    #[error(
+        "a simulated cluster runs on a tokio runtime, and there is none here: start it in \
+         #[tokio::test(start_paused = true)], or in Runtime::block_on"
+    )]
+    NoRuntime,
+    /// The server refuses what the cluster was to begin with; its answer says why.
+    #[error("{0}")]
+    Refused(ApiError),
 }
 
-impl NotSettled {
-    fn new(requests: &[Request]) -> Self {
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for request in requests.iter().filter(|request| request.is_write()) {
-            let Request { user, verb, resource, namespace, name, .. } = request;
-            *counts.entry(format!("{user}: {verb} {resource} {namespace}/{name}")).or_default() +=
-                1;
-        }
-        let mut busiest: Vec<(String, usize)> = counts.into_iter().collect();
-        busiest.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        busiest.truncate(5);
-        Self { busiest }
+impl From<ApiError> for StartError {
+    fn from(answer: ApiError) -> Self {
+        Self::Refused(answer)
     }
 }
 
-impl fmt::Display for NotSettled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the cluster is still busy after {} s; in the last minute", BUSY_MAX.as_secs())?;
-        for (what, count) in &self.busiest {
-            write!(f, "\n  {count} times {what}")?;
-        }
-        Ok(())
+/// Makes what every cluster has from the start. It is the same each time but for UIDs and times, so the
+/// work of checking it is done once in a process.
+fn bootstrap(server: &ApiServer) -> Result<(), ApiError> {
+    static MADE: OnceLock<Vec<(Arc<Resource>, Arc<Value>)>> = OnceLock::new();
+    let made = if let Some(made) = MADE.get() {
+        made
+    } else {
+        let first = ApiServer::new(*server.clock(), 0);
+        install(&first)?;
+        MADE.get_or_init(|| first.snapshot())
+    };
+    for (resource, object) in made {
+        server.adopt(resource, object);
     }
+    Ok(())
 }
-
-impl std::error::Error for NotSettled {}
 
 /// What every cluster has from the start (rows NS02, HT07).
-fn bootstrap(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+fn install(server: &ApiServer) -> Result<(), ApiError> {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         server.install("", "v1", "namespaces", json!({ "metadata": { "name": name } }))?;
     }
@@ -272,7 +334,7 @@ fn bootstrap(server: &Arc<ApiServer>) -> Result<(), ApiError> {
                 "name": "kubernetes", "namespace": "default",
                 "labels": { "component": "apiserver", "provider": "kubernetes" },
             },
-            "spec": { "clusterIP": "10.0.0.1", "ports": [port] },
+            "spec": { "clusterIP": server.services().network().first(), "ports": [port] },
         }),
     )?;
     server.install(

@@ -1,57 +1,31 @@
 //! The simulated cluster as a program: serves the API until it is told to stop.
 
+mod cli;
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use clap::{Parser, Subcommand};
+use clap::Parser as _;
 use serde_json::Value;
 use simcluster::cluster::SimCluster;
+use simcluster::serve::{Options, RequestLog};
 
-/// A simulated Kubernetes cluster.
-#[derive(Debug, Parser)]
-#[command(version)]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Starts a cluster and serves its API over HTTPS until SIGINT or SIGTERM.
-    Serve(Serve),
-}
-
-#[derive(Debug, clap::Args)]
-struct Serve {
-    /// File to write the admin's kubeconfig to (mode 0600).
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: PathBuf,
-
-    /// File with CRDs (YAML, several documents allowed) to install first; repeatable.
-    #[arg(long = "crd", value_name = "FILE")]
-    crds: Vec<PathBuf>,
-
-    /// Address to listen on; port 0 takes any free one.
-    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDR")]
-    listen: String,
-
-    /// Bare API server: no Deployment, `ReplicaSet`, Pod, garbage collection or namespace controllers.
-    #[arg(long)]
-    no_controllers: bool,
-
-    /// Seed of uids, names and delays.
-    #[arg(long, default_value_t = 0)]
-    seed: u64,
-}
+use self::cli::arguments::{Arguments, Command};
+use self::cli::config::{Config, RequestLogTarget};
 
 fn main() -> ExitCode {
     let Command::Serve(arguments) = Arguments::parse().command;
-    let outcome = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")
-        .and_then(|runtime| runtime.block_on(run(arguments)));
+    let outcome = Config::try_from(arguments).map_err(anyhow::Error::from).and_then(|config| {
+        tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("start the runtime")?
+            .block_on(run(config))
+    });
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -61,27 +35,61 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(arguments: Serve) -> anyhow::Result<()> {
+async fn run(config: Config) -> anyhow::Result<()> {
+    let request_log = config.request_log.as_ref().map(open_log).transpose()?;
     let mut builder = SimCluster::builder()
-        .seed(arguments.seed)
-        .controllers(!arguments.no_controllers)
+        .seed(config.seed)
+        .controllers(!config.controllers.is_empty())
+        .kinds(config.controllers)
+        .service_network(config.service_network)
+        .without_admission(config.disabled_admission)
         .real_time();
-    for path in &arguments.crds {
+    for path in &config.crds {
         for crd in definitions(path)? {
             builder = builder.crd(crd);
         }
     }
     let cluster = builder.start().context("start the cluster")?;
+    let options = Options { request_log, ..Options::default() };
     let served = cluster
-        .serve(&arguments.listen)
+        .serve_with(&config.listen, options)
         .await
-        .with_context(|| format!("listen on {}", arguments.listen))?;
-    let path = &arguments.kubeconfig;
-    served.write_kubeconfig(path).with_context(|| format!("write {}", path.display()))?;
+        .with_context(|| format!("listen on {}", config.listen))?;
+    let (path, directory) = kubeconfig_path(config.kubeconfig)?;
+    served.write_kubeconfig(&path).with_context(|| format!("write {}", path.display()))?;
     eprintln!("simcluster: https://{} (kubeconfig: {})", served.address(), path.display());
     stop_signal().await?;
     served.shutdown().await;
+    if let Some(directory) = directory {
+        fs::remove_dir_all(&directory)
+            .with_context(|| format!("remove {}", directory.display()))?;
+    }
     Ok(())
+}
+
+/// Opens what requests are written to.
+fn open_log(target: &RequestLogTarget) -> anyhow::Result<RequestLog> {
+    match target {
+        RequestLogTarget::Stdout => Ok(RequestLog::new(io::stdout())),
+        RequestLogTarget::File(path) => {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            file.map(RequestLog::new).with_context(|| format!("open {}", path.display()))
+        }
+    }
+}
+
+/// Where the kubeconfig goes, and the directory that was made for it if nobody said where.
+fn kubeconfig_path(asked: Option<PathBuf>) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
+    if let Some(path) = asked {
+        return Ok((path, None));
+    }
+    // Of several tries, for others may have made directories of such names.
+    let directory = (0..100)
+        .map(|attempt| format!("simcluster-{}-{attempt}", std::process::id()))
+        .map(|name| std::env::temp_dir().join(name))
+        .find(|path| DirBuilder::new().mode(0o700).create(path).is_ok())
+        .with_context(|| format!("make a directory in {}", std::env::temp_dir().display()))?;
+    Ok((directory.join("kubeconfig"), Some(directory)))
 }
 
 /// The CRDs in a file of YAML documents.

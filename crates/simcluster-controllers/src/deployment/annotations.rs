@@ -1,6 +1,6 @@
 //! The annotations by which a Deployment keeps revisions and sizes on its ReplicaSets.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+use crate::types::{Deployment, ReplicaSet};
 
 use super::numbers::{max_surge, size, wanted};
 
@@ -63,7 +63,7 @@ pub(crate) fn set_revision(deployment: &mut Deployment, revision: &str) -> bool 
 pub(crate) fn set_sizes(deployment: &Deployment, set: &mut ReplicaSet) -> bool {
     let wanted = wanted(deployment);
     let desired = put(set, DESIRED, wanted.to_string());
-    let max = put(set, MAX, (wanted + max_surge(deployment)).to_string());
+    let max = put(set, MAX, wanted.saturating_add(max_surge(deployment)).to_string());
     desired || max
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn share(deployment: &Deployment, set: &ReplicaSet, to_add: i32, adde
         return 0;
     }
     let fraction = fraction(deployment, set, size);
-    let left = to_add - added;
+    let left = to_add.saturating_sub(added);
     if to_add > 0 { fraction.min(left) } else { fraction.max(left) }
 }
 
@@ -122,14 +122,14 @@ fn fraction(deployment: &Deployment, set: &ReplicaSet, size: i32) -> i32 {
     if wanted(deployment) == 0 {
         return -size;
     }
-    let max_now = i64::from(wanted(deployment) + max_surge(deployment));
+    let max_now = i128::from(wanted(deployment).saturating_add(max_surge(deployment)));
     let counted = deployment.status.as_ref().and_then(|status| status.replicas);
     let max_before = count(set, MAX).filter(|max| *max != 0).or(counted).unwrap_or(0);
     if max_before == 0 {
         return 0;
     }
     // size * max_now / max_before, rounded half away from zero; all are positive.
-    let (product, before) = (i64::from(size) * max_now, i64::from(max_before));
+    let (product, before) = (i128::from(size) * max_now, i128::from(max_before));
     let rounded = (2 * product + before).div_euclid(2 * before);
     i32::try_from(rounded).unwrap_or(i32::MAX) - size
 }

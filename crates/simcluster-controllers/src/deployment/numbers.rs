@@ -1,6 +1,7 @@
 //! How many Pods a Deployment wants, may have and may lack.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, RollingUpdateDeployment};
+use crate::types::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::RollingUpdateDeployment;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// How old Pods give way to new ones.
@@ -108,11 +109,12 @@ pub(crate) fn next_size_of_new(deployment: &Deployment, all: &[ReplicaSet], new_
     match strategy(deployment) {
         Strategy::Recreate => wanted(deployment),
         Strategy::RollingUpdate => {
-            let room = wanted(deployment) + plain_surge(deployment) - total_size(all);
+            let most = wanted(deployment).saturating_add(plain_surge(deployment));
+            let room = most.saturating_sub(total_size(all));
             if room <= 0 {
                 return new_size;
             }
-            new_size + room.min(wanted(deployment) - new_size)
+            new_size.saturating_add(room.min(wanted(deployment).saturating_sub(new_size)))
         }
     }
 }

@@ -5,8 +5,9 @@
 
 use std::time::Duration;
 
+use crate::types::{Deployment, ReplicaSet};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentStatus, ReplicaSet};
+use k8s_openapi::api::apps::v1::DeploymentStatus;
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 
 use super::annotations;
@@ -222,7 +223,7 @@ impl Pass {
     /// One more than the highest revision of the old ReplicaSets.
     fn next_revision(&self) -> i64 {
         let old = self.old_sets().into_iter().filter_map(|place| self.sets.get(place));
-        old.map(annotations::revision).max().unwrap_or(0).max(0) + 1
+        old.map(annotations::revision).max().unwrap_or(0).max(0).saturating_add(1)
     }
 
     /// Creates the ReplicaSet of the current template, if it is missing. The Deployment's note of it is

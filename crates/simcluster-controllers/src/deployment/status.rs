@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use crate::types::{Deployment, ReplicaSet, Text};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::{
-    Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet, ReplicaSetCondition,
-};
+use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentStatus, ReplicaSetCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::numbers::{available, counted, max_unavailable, total_size, wanted};
@@ -32,8 +31,8 @@ pub(crate) fn condition(
 ) -> DeploymentCondition {
     let time = Some(Time(whole_seconds(now)));
     DeploymentCondition {
-        type_: Some(type_.to_owned()),
-        status: Some(status.to_owned()),
+        type_: type_.to_owned().into(),
+        status: status.to_owned().into(),
         reason: Some(reason.to_owned()),
         message: Some(message),
         last_update_time: time.clone(),
@@ -46,7 +45,7 @@ pub(crate) fn find<'a>(
     status: &'a DeploymentStatus,
     type_: &str,
 ) -> Option<&'a DeploymentCondition> {
-    status.conditions.iter().flatten().find(|one| one.type_.as_deref() == Some(type_))
+    status.conditions.iter().flatten().find(|one| one.type_.text() == type_)
 }
 
 fn reason(condition: Option<&DeploymentCondition>) -> Option<&str> {
@@ -56,7 +55,7 @@ fn reason(condition: Option<&DeploymentCondition>) -> Option<&str> {
 /// Sets a condition. One of the same status and reason stays as it is; a replaced one moves to the end,
 /// and keeps its transition time if only the reason changed.
 pub(crate) fn set(status: &mut DeploymentStatus, mut condition: DeploymentCondition) {
-    let type_ = condition.type_.clone().unwrap_or_default();
+    let type_ = condition.type_.text().to_owned();
     if let Some(current) = find(status, &type_)
         && current.status == condition.status
     {
@@ -72,7 +71,7 @@ pub(crate) fn set(status: &mut DeploymentStatus, mut condition: DeploymentCondit
 /// Removes the condition of a type.
 pub(crate) fn remove(status: &mut DeploymentStatus, type_: &str) {
     if let Some(conditions) = &mut status.conditions {
-        conditions.retain(|one| one.type_.as_deref() != Some(type_));
+        conditions.retain(|one| one.type_.text() != type_);
         if conditions.is_empty() {
             status.conditions = None;
         }
@@ -124,13 +123,13 @@ pub(crate) fn counts(
         updated_replicas: Some(new.map_or(0, counted)),
         ready_replicas: Some(sum(ready)),
         available_replicas: Some(available),
-        unavailable_replicas: Some((total_size(sets) - available).max(0)),
+        unavailable_replicas: Some(total_size(sets).saturating_sub(available).max(0)),
         terminating_replicas: terminating(sets),
         collision_count: current.collision_count,
         conditions: current.conditions,
     };
-    let (value, reason, message) = if available >= wanted(deployment) - max_unavailable(deployment)
-    {
+    let enough = wanted(deployment).saturating_sub(max_unavailable(deployment));
+    let (value, reason, message) = if available >= enough {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
         ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
@@ -168,7 +167,7 @@ pub(crate) fn is_complete(deployment: &Deployment, status: &DeploymentStatus) ->
 /// Whether the new status is a step forward from the current one.
 fn has_progressed(current: &DeploymentStatus, new: &DeploymentStatus) -> bool {
     let updated = |status: &DeploymentStatus| status.updated_replicas.unwrap_or(0);
-    let old = |status: &DeploymentStatus| status.replicas.unwrap_or(0) - updated(status);
+    let old = |status: &DeploymentStatus| status.replicas.unwrap_or(0).saturating_sub(updated(status));
     updated(new) > updated(current)
         || old(new) < old(current)
         || new.ready_replicas.unwrap_or(0) > current.ready_replicas.unwrap_or(0)
@@ -218,7 +217,7 @@ fn set_progress(
         let mut condition = condition(PROGRESSING, "True", "ReplicaSetUpdated", message, now);
         // Each step forward moves the update time, which the deadline counts from, even if status and
         // reason stay.
-        if let Some(progress) = progress.filter(|one| one.status.as_deref() == Some("True")) {
+        if let Some(progress) = progress.filter(|one| one.status.text() == "True") {
             condition.last_transition_time.clone_from(&progress.last_transition_time);
         }
         remove(status, PROGRESSING);
@@ -251,7 +250,7 @@ fn failure(sets: &[ReplicaSet], new: Option<&ReplicaSet>) -> Option<DeploymentCo
         .chain(sets)
         .filter_map(|set| set.status.as_ref())
         .flat_map(|status| status.conditions.iter().flatten())
-        .find(|one| one.type_.as_deref() == Some(REPLICA_FAILURE))
+        .find(|one| one.type_.text() == REPLICA_FAILURE)
         .map(failure_of)
 }
 

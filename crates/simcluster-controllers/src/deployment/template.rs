@@ -1,6 +1,7 @@
 //! Pod templates and the ReplicaSets made of them.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetSpec};
+use crate::types::{Deployment, ReplicaSet};
+use k8s_openapi::api::apps::v1::ReplicaSetSpec;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 

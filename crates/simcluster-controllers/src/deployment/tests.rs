@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::types::{Deployment, ReplicaSet};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, ReplicaSetStatus};
+use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value, json};
 

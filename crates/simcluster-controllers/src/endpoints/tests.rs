@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::types::EndpointSlice;
 use k8s_openapi::api::core::v1::{Pod, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use serde_json::json;
 
 use super::legacy;

@@ -226,7 +226,7 @@ impl Container {
         let ready_after = self.steps.ready;
         let ends = |code| Some((after(since, self.steps.run), code));
         let (ready_at, ends) = match self.life {
-            Life::Runs { ready_after: extra } => (Some(after(since, ready_after + extra)), None),
+            Life::Runs { ready_after: extra } => (Some(after(since, ready_after.saturating_add(extra))), None),
             Life::NeverReady | Life::NotFound | Life::Invalid => (None, None),
             Life::Crashes { .. } => (None, ends(1)),
             Life::Exits { code } => (Some(after(since, ready_after)), ends(code)),

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::types::{ReplicaSet, Text};
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus};
+use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
@@ -174,12 +175,12 @@ fn conditions(
     trouble: Option<Trouble<'_>>,
     now: Timestamp,
 ) -> Option<Vec<ReplicaSetCondition>> {
-    let is_failure = |one: &ReplicaSetCondition| one.type_.as_deref() == Some(FAILURE);
+    let is_failure = |one: &ReplicaSetCondition| one.type_.text() == FAILURE;
     match trouble {
         None => current.retain(|one| !is_failure(one)),
         Some(trouble) if !current.iter().any(is_failure) => current.push(ReplicaSetCondition {
-            type_: Some(FAILURE.to_owned()),
-            status: Some("True".to_owned()),
+            type_: FAILURE.to_owned().into(),
+            status: "True".to_owned().into(),
             reason: Some(trouble.reason.to_owned()),
             message: Some(trouble.message.to_owned()),
             last_transition_time: Some(Time(whole_seconds(now))),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::types::ReplicaSet;
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 

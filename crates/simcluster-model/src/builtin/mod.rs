@@ -1,11 +1,10 @@
 //! The built-in kinds: their structure, how they are decoded, and their rules.
 //!
-//! Structure is data taken from a real server (`data`). `decode` turns JSON into what the real server's
+//! Structure is data taken from a real server (`schema::facts`). `decode` turns JSON into what the real server's
 //! Go structs would hold. `strategy` has the rules: defaults, what a client may not set, validation.
 //! This module knows nothing of storage, of the generic rules for metadata, or of HTTP.
 
 mod base64;
-mod data;
 mod decode;
 pub(crate) mod quantity;
 mod strategy;
@@ -14,36 +13,37 @@ pub(crate) mod times;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::data::DATA;
 pub use self::decode::decode_typed;
 use crate::object::set_path;
-use crate::resource::{Resource, ScalePaths};
-use crate::schema::{Schema, SchemaRef};
-
-const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+use crate::resource::{Resource, ScalePaths, Strategy};
+use crate::schema::facts::DATA;
+use crate::schema::{Schema, definition};
 
 /// All built-in resources in discovery order: the core group first, then the others as a real server
-/// orders them.
-#[must_use]
-pub fn resources() -> &'static [Arc<Resource>] {
-    static RESOURCES: LazyLock<Vec<Arc<Resource>>> = LazyLock::new(build);
-    &RESOURCES
-}
-
-/// The schema of `ObjectMeta`.
-#[must_use]
-pub fn object_meta() -> SchemaRef {
-    definition(OBJECT_META).unwrap_or_default()
-}
-
-/// The schema of a definition, such as `io.k8s.api.core.v1.PodSpec`.
-#[must_use]
-pub fn definition(name: &str) -> Option<SchemaRef> {
-    DATA.schemas.get(name).cloned()
+/// orders them. `others` has the rules of kinds that are not ruled here, by group and plural.
+pub(crate) fn resources(
+    others: impl Fn(&str, &str) -> Option<Arc<dyn Strategy>>,
+) -> Vec<Arc<Resource>> {
+    let core = std::iter::once((String::new(), vec!["v1".to_owned()]));
+    let mut out = Vec::new();
+    for (group, versions) in core.chain(DATA.groups.iter().cloned()) {
+        for version in &versions {
+            let api_version =
+                if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
+            let entries = discovery(&api_version).map(Vec::as_slice).unwrap_or_default();
+            for entry in entries.iter().filter(|entry| !text(entry, "name").contains('/')) {
+                let plural = text(entry, "name");
+                let strategy =
+                    others(&group, plural).unwrap_or_else(|| strategy::of(&group, plural));
+                out.push(Arc::new(resource(&group, version, entry, entries, strategy)));
+            }
+        }
+    }
+    out
 }
 
 /// OpenAPI v3 schemas of the served kinds and of everything they refer to, by definition name, for
@@ -96,22 +96,13 @@ pub fn empty_object(resource: &Resource) -> Value {
     object
 }
 
-fn build() -> Vec<Arc<Resource>> {
-    let core = std::iter::once((String::new(), vec!["v1".to_owned()]));
-    let mut out = Vec::new();
-    for (group, versions) in core.chain(DATA.groups.iter().cloned()) {
-        for version in &versions {
-            let api_version =
-                if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
-            let entries = discovery(&api_version).map(Vec::as_slice).unwrap_or_default();
-            let main = entries.iter().filter(|entry| !text(entry, "name").contains('/'));
-            out.extend(main.map(|entry| Arc::new(resource(&group, version, entry, entries))));
-        }
-    }
-    out
-}
-
-fn resource(group: &str, version: &str, entry: &Value, entries: &[Value]) -> Resource {
+fn resource(
+    group: &str,
+    version: &str,
+    entry: &Value,
+    entries: &[Value],
+    strategy: Arc<dyn Strategy>,
+) -> Resource {
     let (plural, kind) = (text(entry, "name"), text(entry, "kind"));
     let api_version =
         if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
@@ -150,7 +141,7 @@ fn resource(group: &str, version: &str, entry: &Value, entries: &[Value]) -> Res
         storage_key: format!("{storage_group}/{plural}"),
         storage_version: version.to_owned(),
         schema,
-        strategy: strategy::of(group, plural),
+        strategy,
     }
 }
 

@@ -70,7 +70,7 @@ impl Quantity {
         let milli = NANOS / 1000;
         let rest = self.nanos % milli;
         let up = if rest == 0 { 0 } else { rest.signum() * milli };
-        Self { nanos: self.nanos - rest + up, format: self.format }
+        Self { nanos: (self.nanos - rest).saturating_add(up), format: self.format }
     }
 
     /// The canonical form, as the server prints it.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::codec::{json, protobuf, yaml};
+use crate::codec::{json, nesting, protobuf, yaml};
 use crate::error::ApiError;
 use crate::golang;
 use crate::object::put;
@@ -135,7 +135,12 @@ fn read(
 ) -> Result<(Value, Duplicates), String> {
     match format {
         Format::Protobuf => {
-            protobuf::read(bytes, default).map(|value| (value, Duplicates::default()))
+            let value = protobuf::read(bytes, default)?;
+            // JSON that stands in messages adds to their own depth.
+            if nesting::depth(&value) > nesting::DEPTH_MAX {
+                return Err("proto: nested too deeply".to_owned());
+            }
+            Ok((value, Duplicates::default()))
         }
         Format::Json => json::parse(bytes)
             .map(|parsed| (parsed.value, Duplicates { yaml: false, keys: parsed.duplicates })),

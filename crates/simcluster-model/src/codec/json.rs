@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::nesting::DEPTH_MAX;
 use super::node::{self, Repeated};
 use crate::schema::path::Path;
 
@@ -49,7 +50,7 @@ impl Repeated for Paths {
 /// What Go says is wrong with a text; `None` if its scanner finds nothing.
 #[must_use]
 pub fn syntax_fault(bytes: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { bytes, at: 0 };
+    let mut scanner = Scanner { bytes, at: 0, depth: 0 };
     let outcome = scanner.value().and_then(|()| {
         scanner.space();
         match scanner.peek() {
@@ -64,6 +65,8 @@ pub fn syntax_fault(bytes: &[u8]) -> Option<String> {
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Lists and objects that are open.
+    depth: usize,
 }
 
 impl Scanner<'_> {
@@ -87,8 +90,8 @@ impl Scanner<'_> {
     fn value(&mut self) -> Result<(), String> {
         self.space();
         match self.peek() {
-            Some(b'{') => self.object(),
-            Some(b'[') => self.array(),
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
             Some(b'"') => self.string(),
             Some(b't') => self.literal("true"),
             Some(b'f') => self.literal("false"),
@@ -96,6 +99,16 @@ impl Scanner<'_> {
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => Err(self.unexpected("looking for beginning of value")),
         }
+    }
+
+    fn nested(&mut self, read: fn(&mut Self) -> Result<(), String>) -> Result<(), String> {
+        if self.depth == DEPTH_MAX {
+            return Err(self.unexpected("exceeded max depth"));
+        }
+        self.depth += 1;
+        read(self)?;
+        self.depth -= 1;
+        Ok(())
     }
 
     fn object(&mut self) -> Result<(), String> {

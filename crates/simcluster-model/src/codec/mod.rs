@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod json;
+pub(crate) mod nesting;
 mod node;
 mod protobuf;
 pub mod yaml;

@@ -2,10 +2,14 @@
 
 use serde_json::Value;
 use serde_saphyr::Spanned;
+use serde_saphyr::budget::BudgetBreach;
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 
+use super::body::LIMIT_BYTES;
+use super::nesting::DEPTH_MAX;
 use super::node::{self, Repeated};
 use crate::schema::path::Path;
+use crate::stack::on_large_stack;
 
 /// A YAML text and the texts of its duplicate keys.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,19 +26,43 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     if text.trim().is_empty() {
         return Ok(Parsed { value: Value::Null, duplicates: Vec::new() });
     }
-    let mut texts = Texts(Vec::new());
-    let outcome =
-        serde_saphyr::with_deserializer_from_str_with_options(&text, options(), |deserializer| {
-            node::read(deserializer, &mut texts)
-        });
-    match outcome {
-        Ok(value) => Ok(Parsed { value, duplicates: texts.0 }),
-        Err(error) => Err(fault(&error)),
+    match parse_within(&text, SHALLOW) {
+        Err(error) if is_too_deep(&error) => parse_deep(&text),
+        outcome => outcome.map_err(|error| fault(&error)),
     }
 }
 
-fn options() -> serde_saphyr::Options {
+/// Nesting that is read on the caller's stack. The parser takes up to 28 KiB of it for each level.
+const SHALLOW: usize = 32;
+
+/// Reads a text on a stack of its own.
+fn parse_deep(text: &str) -> Result<Parsed, String> {
+    let read = || match parse_within(text, DEPTH_MAX) {
+        Err(error) if is_too_deep(&error) => Err(too_deep(&error)),
+        outcome => outcome.map_err(|error| fault(&error)),
+    };
+    on_large_stack(read).unwrap_or_else(|why| Err(format!("yaml: {why}")))
+}
+
+fn parse_within(text: &str, depth: usize) -> Result<Parsed, serde_saphyr::Error> {
+    let mut texts = Texts(Vec::new());
+    let value = serde_saphyr::with_deserializer_from_str_with_options(
+        text,
+        options(depth),
+        |deserializer| node::read(deserializer, &mut texts),
+    )?;
+    Ok(Parsed { value, duplicates: texts.0 })
+}
+
+fn options(depth: usize) -> serde_saphyr::Options {
     serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: depth,
+            // Bodies are limited in size, and with it in nodes. What aliases repeat is limited by the
+            // parser's defaults.
+            max_nodes: LIMIT_BYTES,
+            max_events: 2 * LIMIT_BYTES,
+        },
         duplicate_keys: DuplicateKeyPolicy::PassThrough,
         legacy_octal_numbers: true,
         null_as_string: true,
@@ -42,10 +70,31 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
+fn is_too_deep(error: &serde_saphyr::Error) -> bool {
+    use serde_saphyr::Error;
+    match error {
+        Error::WithSnippet { error, .. } | Error::AliasError { error, .. } => is_too_deep(error),
+        Error::Budget { breach, .. } => matches!(breach, BudgetBreach::Depth { .. }),
+        _ => false,
+    }
+}
+
+fn too_deep(error: &serde_saphyr::Error) -> String {
+    format!("yaml: line {}: exceeded max depth of {DEPTH_MAX}", line(error))
+}
+
+fn line(error: &serde_saphyr::Error) -> u64 {
+    error.location().map_or(1, |location| location.line())
+}
+
 /// The server's text where the two parsers see the same fault, else this parser's own.
 fn fault(error: &serde_saphyr::Error) -> String {
     let own = error.to_string();
-    let line = error.location().map_or(1, |location| location.line());
+    // The parser looks ahead, and has a limit of its own for what it sees there.
+    if own.contains("recursion limit exceeded") {
+        return too_deep(error);
+    }
+    let line = line(error);
     let known = [
         ("unclosed bracket '['", "did not find expected ',' or ']'"),
         ("expected ',' or ']'", "did not find expected ',' or ']'"),

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::builtin::{decode_typed, object_meta};
+use crate::builtin::decode_typed;
 use crate::field::FieldError;
 use crate::metadata;
 use crate::names;
 use crate::resource::Decoded;
+use crate::schema::object_meta;
 
 /// Decodes metadata as Go's `ObjectMeta`. `path` is where it stands; `Err` is the decoder's text.
 pub(super) fn decode(value: Value, path: &str) -> Result<Decoded, String> {

@@ -430,7 +430,7 @@ fn what_a_configuration_may_not_be() {
 
 #[test]
 fn built_in_kinds_start_as_go_structs() {
-    let resources = crate::builtin::resources();
+    let resources = crate::registry::built_in();
     let deployments = resources.iter().find(|one| one.plural == "deployments").unwrap();
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "d" },

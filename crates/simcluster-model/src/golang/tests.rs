@@ -22,6 +22,30 @@ fn numbers_as_go_prints_them() {
 }
 
 #[test]
+fn seconds_wrap_around() {
+    assert_eq!(seconds(2), SignedDuration::from_secs(2));
+    assert_eq!(seconds(i64::MAX), SignedDuration::from_secs(-1));
+    assert_eq!(seconds(i64::MIN), SignedDuration::ZERO);
+}
+
+#[test]
+fn durations_as_go_reads_them() {
+    for (text, milliseconds) in [
+        ("0", 0),
+        ("1s", 1000),
+        ("1.5h", 5_400_000),
+        ("1m30s", 90_000),
+        ("-300ms", -300),
+        ("+2s", 2000),
+        ("1000us", 1),
+        ("1000000ns", 1),
+    ] {
+        assert_eq!(duration(text), SignedDuration::from_millis(milliseconds), "{text}");
+    }
+    assert_eq!(duration("9999999h"), SignedDuration::from_nanos(i64::MAX));
+}
+
+#[test]
 fn values_as_go_prints_them() {
     let value = json!({ "b": [1, "x", null], "a": { "k": true } });
     assert_eq!(plain(&value), "map[a:map[k:true] b:[1 x <nil>]]");

@@ -7,16 +7,21 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::codec::nesting::{DEPTH_MAX, depth};
 use crate::golang;
 
 const OPERATIONS_MAX: usize = 10_000;
+
+/// What the `copy` operations of one patch may add to the document, in bytes of JSON.
+const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
 /// The document after all operations of the patch.
 pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> {
     let operations = decode(patch)?;
     let mut document = document.clone();
+    let mut copied_bytes = 0;
     for operation in &operations {
-        operation.apply(&mut document).map_err(PatchError::Rejected)?;
+        operation.apply(&mut document, &mut copied_bytes).map_err(PatchError::Rejected)?;
     }
     Ok(document)
 }
@@ -87,7 +92,7 @@ impl Operation<'_> {
         self.0.get("value").cloned().unwrap_or(Value::Null)
     }
 
-    fn apply(&self, document: &mut Value) -> Result<(), String> {
+    fn apply(&self, document: &mut Value, copied_bytes: &mut usize) -> Result<(), String> {
         match self.text("op").unwrap_or("unknown") {
             "add" => add(document, self.text("path")?, self.value()),
             "remove" => remove(document, self.text("path")?).map(drop),
@@ -100,6 +105,7 @@ impl Operation<'_> {
             "copy" => {
                 let (container, key) = find(document, self.text("from")?)?;
                 let value = get(container, &key)?.clone();
+                count_copy(&value, copied_bytes)?;
                 add(document, self.text("path")?, value)
             }
             other => Err(format!("Unexpected kind: {other}")),
@@ -123,7 +129,26 @@ impl Operation<'_> {
     }
 }
 
+/// Refuses a copy with which the patch copies too much.
+fn count_copy(value: &Value, copied_bytes: &mut usize) -> Result<(), String> {
+    *copied_bytes += value.to_string().len();
+    if *copied_bytes <= COPIED_BYTES_MAX {
+        return Ok(());
+    }
+    Err(format!(
+        "Unable to complete the copy, the accumulated size increase of copy is {copied_bytes}, \
+         exceeding the limit {COPIED_BYTES_MAX}"
+    ))
+}
+
+/// Refuses to put a value where the document would be nested too deeply.
+fn check_depth(path: &str, value: &Value) -> Result<(), String> {
+    let steps = path.split('/').skip(1).count();
+    if steps + depth(value) <= DEPTH_MAX { Ok(()) } else { Err("exceeded max depth".to_owned()) }
+}
+
 fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
     match find(document, path)? {
         (Value::Object(map), key) => {
             map.insert(key, value);
@@ -152,6 +177,7 @@ fn remove(document: &mut Value, path: &str) -> Result<Value, String> {
 }
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
+    check_depth(path, &value)?;
     if path.is_empty() {
         if !value.is_object() && !value.is_array() {
             return Err("replace operation value must be object or array".to_owned());

@@ -43,6 +43,36 @@ fn json_patch_takes_a_missing_member_for_null() {
 }
 
 #[test]
+fn json_patch_copies_no_more_than_3_mebibytes() {
+    let copies = |count: usize| {
+        let copy = |index| json!({ "op": "copy", "from": "/a", "path": format!("/a{index}") });
+        Value::Array((0..count).map(copy).collect())
+    };
+    let document = json!({ "a": "x".repeat(700_000) });
+    assert!(patched(&document, &copies(4)).is_ok());
+    assert!(matches!(patched(&document, &copies(5)), Err(PatchError::Rejected(_))));
+    let double = |index| json!({ "op": "copy", "from": "/a", "path": format!("/a/{index}") });
+    let refused = patched(&json!({ "a": { "c": 1 } }), &(0..60).map(double).collect());
+    assert!(matches!(refused, Err(PatchError::Rejected(_))));
+}
+
+#[test]
+fn json_patch_builds_nothing_that_is_nested_too_deeply() {
+    let nested = (1..100).fold(json!([]), |inner, _| json!([inner]));
+    let add = |steps: usize| {
+        let path = format!("/a{}", "/0".repeat(steps));
+        patched(&json!({ "a": nested }), &json!([{ "op": "add", "path": path, "value": nested }]))
+    };
+    assert!(add(26).is_ok());
+    assert!(matches!(add(27), Err(PatchError::Rejected(_))));
+    let deeper = json!([
+        { "op": "copy", "from": "/a", "path": "/b" },
+        { "op": "move", "from": "/a", "path": format!("/b{}", "/0".repeat(30)) },
+    ]);
+    assert!(matches!(patched(&json!({ "a": nested }), &deeper), Err(PatchError::Rejected(_))));
+}
+
+#[test]
 fn json_patch_rejects_what_does_not_apply() {
     for operation in [
         json!({ "op": "test", "path": "/a", "value": 2 }),
@@ -120,7 +150,7 @@ fn merge_patch_cuts_nulls_from_what_is_new() {
 }
 
 fn deployment_schema() -> Arc<Schema> {
-    let resources = crate::builtin::resources();
+    let resources = crate::registry::built_in();
     Arc::clone(&resources.iter().find(|one| one.plural == "deployments").unwrap().schema)
 }
 

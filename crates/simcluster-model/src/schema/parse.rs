@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::facts::object_meta;
 use super::{Checks, ListType, PatchStrategy, Schema, SchemaRef, Type};
-use crate::builtin::object_meta;
 
 /// Keywords that have a field of their own in [`Schema`].
 const STRUCTURE: [&str; 14] = [

@@ -1,6 +1,7 @@
 //! Who sends a request, and whether he may.
 
 pub mod impersonate;
+pub mod policy;
 pub mod rbac;
 #[cfg(test)]
 mod tests;

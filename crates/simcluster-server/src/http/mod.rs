@@ -3,6 +3,7 @@
 pub mod accept;
 mod discovery;
 mod health;
+mod list;
 mod openapi;
 mod pipeline;
 pub mod present;
@@ -11,10 +12,11 @@ pub mod response;
 mod reviews;
 mod route;
 pub mod table;
+pub(crate) mod texts;
 mod watch;
 
 #[cfg(test)]
 mod tests;
 
-pub use self::pipeline::{handle, unauthorized};
+pub use self::pipeline::{handle, may, unauthorized};
 pub use self::response::Body;

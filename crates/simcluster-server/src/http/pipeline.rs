@@ -1,27 +1,35 @@
 //! A request's way through the server, after authentication: impersonation, authorisation, routing,
 //! negotiation, the verb, and the form of the answer.
 
+use std::future::Future;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, USER_AGENT};
+use http::request::Parts;
 use http::{Request, Response};
 
 use crate::auth::{User, impersonate, rbac};
+use crate::gate::{self, ConnectionReset, Stage, Stop, View};
 use crate::http::accept::{self, Endpoint, Format};
 use crate::http::present::Presentation;
 use crate::http::request::{self, RequestInfo, segments};
 use crate::http::response::{self, Body, Writing};
 use crate::http::route::{self, Route, Target};
-use crate::http::{discovery, health, openapi, reviews, watch};
+use crate::http::{discovery, health, list, openapi, reviews, watch};
 use crate::server::ApiServer;
-use crate::trace;
+use crate::trace::{self, Changed};
 use crate::verbs::{Call, Outcome, Verb, Warnings};
 use simcluster_model::codec::body;
 use simcluster_model::error::ApiError;
+use simcluster_model::golang;
 use simcluster_model::random::Random;
 use simcluster_model::resource::Resource;
 use simcluster_model::schema::is_go_duration;
+
+/// The longest that a request may take, if it is no watch.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A request with what was learned of it.
 pub(super) struct Exchange<'a> {
@@ -34,9 +42,26 @@ pub(super) struct Exchange<'a> {
     pub(super) warnings: Warnings,
     /// Name of the object that a POST made.
     created: OnceLock<String>,
+    /// Where verbs note that they changed something.
+    changed: Changed,
 }
 
-impl Exchange<'_> {
+impl<'a> Exchange<'a> {
+    fn new(server: &'a Arc<ApiServer>, user: &User, parts: &'a Parts, body: &'a Bytes) -> Self {
+        let query = parts.uri.query().unwrap_or_default();
+        Self {
+            server,
+            user: user.clone(),
+            method: parts.method.as_str().to_owned(),
+            info: request::parse(parts.method.as_str(), parts.uri.path(), query),
+            headers: &parts.headers,
+            body,
+            warnings: Warnings::default(),
+            created: OnceLock::new(),
+            changed: Changed::default(),
+        }
+    }
+
     /// A header as text; empty if it is not there.
     pub(super) fn header(&self, name: &http::HeaderName) -> &str {
         header(self.headers, name)
@@ -74,44 +99,111 @@ fn header<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Answers a request of an authenticated user.
+/// Whether a user may do what a request asks for, so far as its head tells. What is refused is refused
+/// again, and recorded, when the request is handled.
+#[must_use]
+pub fn may(server: &Arc<ApiServer>, user: &User, parts: &Parts) -> bool {
+    let content = Bytes::new();
+    let mut exchange = Exchange::new(server, user, parts, &content);
+    identify(&mut exchange).and_then(|()| authorize(&exchange)).is_ok()
+}
+
+/// Answers a request of an authenticated user, unless a fault breaks the connection.
 pub async fn handle(
     server: &Arc<ApiServer>,
     user: &User,
     request: Request<Bytes>,
-) -> Response<Body> {
+) -> Result<Response<Body>, ConnectionReset> {
     let (parts, content) = request.into_parts();
-    let query = parts.uri.query().unwrap_or_default();
-    let mut exchange = Exchange {
-        server,
-        user: user.clone(),
-        method: parts.method.as_str().to_owned(),
-        info: request::parse(parts.method.as_str(), parts.uri.path(), query),
-        headers: &parts.headers,
-        body: &content,
-        warnings: Warnings::default(),
-        created: OnceLock::new(),
+    let mut exchange = Exchange::new(server, user, &parts, &content);
+    let identified = identify(&mut exchange);
+    let line = format!("{} {}", parts.method, parts.uri);
+    let mut recording = server.trace().enter(facts(&exchange, line), &content);
+    recording.changed = exchange.changed.clone();
+    let answer = match identified {
+        Err(refused) => Ok(exchange.refuse(&refused)),
+        Ok(()) => {
+            within_limit(&exchange, pass(&exchange, &parts.extensions, &recording.request)).await
+        }
     };
-    let mut answer = match admit(&mut exchange) {
-        Err(refused) => exchange.refuse(&refused),
-        Ok(()) if exchange.info.is_resource => resource_request(&exchange, &parts.extensions).await,
-        Ok(()) => other_request(&exchange),
-    };
+    let mut answer = answer?;
     if exchange.method == "HEAD" {
         *answer.body_mut() = Body::empty();
     }
-    let line = format!("{} {}", parts.method, parts.uri);
-    let audit_id = audit_id(server, &parts.headers, &line);
+    // Other clients, and the order in which requests are answered, change no id.
+    let audit_id = audit_id(&parts.headers, || {
+        let trace::Request { user, client_ordinal, .. } = &recording.request;
+        Random::stream(server.seed(), &format!("audit/{user}/{client_ordinal}"))
+    });
     response::finish(&mut answer, &audit_id, &exchange.warnings.texts());
-    record(&exchange, line, answer.status().as_u16());
-    answer
+    if let Some(name) = exchange.created.get().filter(|_| exchange.info.name.is_empty()) {
+        recording.request.name.clone_from(name);
+    }
+    let content = match answer.body() {
+        Body::Full(content) if recording.keep_bodies => content.clone(),
+        Body::Full(_) | Body::Stream(_) => None,
+    };
+    recording.finish(answer.status().as_u16(), server.clock().now(), content);
+    Ok(answer)
 }
 
-/// Adds the request to the server's record.
-fn record(exchange: &Exchange<'_>, line: String, code: u16) {
+/// Through the gate, to the answer, and through the gate again.
+async fn pass(
+    exchange: &Exchange<'_>,
+    extensions: &http::Extensions,
+    request: &trace::Request,
+) -> Result<Response<Body>, ConnectionReset> {
+    let gate = exchange.server.gate();
+    let entered = gate.enter(exchange.server, request).await;
+    let answer = match entered {
+        Err(Stop::Fail(error)) => exchange.refuse(&error),
+        Err(Stop::Reset | Stop::CutShort | Stop::Close) => return Err(ConnectionReset),
+        Ok(view) => match authorize(exchange) {
+            Err(refused) => exchange.refuse(&refused),
+            Ok(()) if exchange.info.is_resource => {
+                resource_request(exchange, extensions, request, view).await
+            }
+            Ok(()) => other_request(exchange),
+        },
+    };
+    match gate.leave(exchange.server, Stage::Reply, request).await {
+        Ok(()) => Ok(answer),
+        Err(Stop::Fail(error)) => Ok(exchange.refuse(&error)),
+        Err(Stop::CutShort) => Ok(answer.map(Body::cut_short)),
+        Err(Stop::Reset | Stop::Close) => Err(ConnectionReset),
+    }
+}
+
+/// Waits for an answer as long as the request allows it; watches take their time.
+async fn within_limit(
+    exchange: &Exchange<'_>,
+    answer: impl Future<Output = Result<Response<Body>, ConnectionReset>>,
+) -> Result<Response<Body>, ConnectionReset> {
+    if exchange.info.verb == "watch" {
+        return answer.await;
+    }
+    let asked = exchange.info.param("timeout").filter(|text| !text.is_empty());
+    let asked = asked.and_then(|text| Duration::try_from(golang::duration(text)).ok());
+    let limit = asked.filter(|time| !time.is_zero()).map_or(LIMIT, |time| time.min(LIMIT));
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Ok(timed_out()),
+    }
+}
+
+/// The answer to a request that took too long: the real server writes it past all negotiation.
+fn timed_out() -> Response<Body> {
+    let message = golang::quote(&gate::timed_out().message);
+    let status = format!(
+        r#"{{"metadata":{{}},"status":"Failure","message":{message},"reason":"Timeout","details":{{}},"code":504}}"#
+    );
+    response::response(504, "text/plain; charset=utf-8", Body::full(status + "\n"))
+}
+
+/// What is known of a request when it comes in.
+fn facts(exchange: &Exchange<'_>, line: String) -> trace::Request {
     let info = &exchange.info;
-    let created = exchange.created.get().filter(|_| info.name.is_empty());
-    exchange.server.trace().add(trace::Request {
+    trace::Request {
         time: exchange.server.clock().now(),
         user: exchange.user.name.clone(),
         verb: info.verb.clone(),
@@ -119,10 +211,10 @@ fn record(exchange: &Exchange<'_>, line: String, code: u16) {
         resource: info.resource.clone(),
         subresource: info.subresource.clone(),
         namespace: info.namespace.clone(),
-        name: created.unwrap_or(&info.name).clone(),
+        name: info.name.clone(),
         line,
-        code,
-    });
+        ..trace::Request::default()
+    }
 }
 
 /// The answer to a wrong token.
@@ -135,39 +227,42 @@ pub fn unauthorized(server: &Arc<ApiServer>, request: &Request<Bytes>) -> Respon
     );
     let error = ApiError::new(401, "Unauthorized", "Unauthorized");
     let mut answer = response::error(&error, writing);
-    response::finish(&mut answer, &audit_id(server, headers, "unauthorized"), &[]);
+    let id = audit_id(headers, || server.chance("audit", "unauthorized"));
+    response::finish(&mut answer, &id, &[]);
     answer
 }
 
-/// The request's own id, or one of a stream apart, so that ids do not disturb those of objects.
-fn audit_id(server: &ApiServer, headers: &HeaderMap, line: &str) -> String {
+/// The request's own id, or a random one.
+fn audit_id(headers: &HeaderMap, chance: impl FnOnce() -> Random) -> String {
     match header(headers, &http::HeaderName::from_static("audit-id")) {
-        "" => {
-            let position = u64::try_from(server.trace().position()).unwrap_or_default();
-            Random::stream(position, line).uuid()
-        }
+        "" => chance().uuid(),
         own => own.to_owned(),
     }
 }
 
-/// Changes to the user that the request impersonates, and asks the authorizer.
-fn admit(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
+/// Changes to the user that the request impersonates.
+fn identify(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
     check_timeout(&exchange.info)?;
     let server = exchange.server;
-    let stored = |key: &str| server.stored(key);
     if let Some(other) = impersonate::wanted(exchange.headers)? {
-        impersonate::check(&stored, &exchange.user, &other)?;
+        impersonate::check(&|namespace| server.scope(namespace), &exchange.user, &other)?;
         exchange.user = other.user;
     }
+    Ok(())
+}
+
+/// Asks the authorizer.
+fn authorize(exchange: &Exchange<'_>) -> Result<(), ApiError> {
+    let scopes = |namespace: &str| exchange.server.scope(namespace);
     let wanted = attributes(&exchange.info);
-    let decision = rbac::authorize(&stored, &exchange.user, &wanted);
+    let decision = rbac::authorize(&scopes, &exchange.user, &wanted);
     if decision.allowed {
         return Ok(());
     }
     Err(rbac::forbidden(&exchange.user, &wanted, &decision.reason))
 }
 
-/// A time limit is not kept, for nothing takes long here; but it must be one (row DR02).
+/// A time limit must be one (row DR02).
 fn check_timeout(info: &RequestInfo) -> Result<(), ApiError> {
     let timeout = info.param("timeout").unwrap_or_default();
     if info.verb == "watch" || timeout.is_empty() || is_go_duration(timeout) {
@@ -216,8 +311,10 @@ fn other_request(exchange: &Exchange<'_>) -> Response<Body> {
 async fn resource_request(
     exchange: &Exchange<'_>,
     extensions: &http::Extensions,
+    request: &trace::Request,
+    view: View,
 ) -> Response<Body> {
-    let resources = exchange.server.resources();
+    let resources = exchange.server.served();
     let target = match route::resource(&exchange.method, &exchange.info, &resources) {
         Route::Resource(target) => target,
         Route::Refused(error) => return exchange.refuse(&error),
@@ -226,7 +323,7 @@ async fn resource_request(
     if let Some(text) = &target.resource.deprecation_warning {
         exchange.warnings.add(text.as_str());
     }
-    match serve_resource(exchange, extensions, target).await {
+    match serve_resource(exchange, extensions, request, view, target).await {
         Ok(answer) => answer,
         Err(error) => exchange.refuse(&error),
     }
@@ -235,6 +332,8 @@ async fn resource_request(
 async fn serve_resource(
     exchange: &Exchange<'_>,
     extensions: &http::Extensions,
+    request: &trace::Request,
+    view: View,
     target: Target,
 ) -> Result<Response<Body>, ApiError> {
     let Target { verb, resource } = target;
@@ -254,7 +353,7 @@ async fn serve_resource(
     let outcome = if review {
         reviews::answer(exchange, extensions, &resource)?
     } else {
-        exchange.server.call(verb, call(exchange, verb, &resource)?).await?
+        exchange.server.call(verb, call(exchange, verb, &resource, view)?).await?
     };
     let writing = Writing::new(accepted, exchange.for_humans());
     let clock = *exchange.server.clock();
@@ -266,11 +365,17 @@ async fn serve_resource(
             }
             response::value(code, writing, &presentation.object(object, clock.now())?)
         }
+        Outcome::List(list) if presentation.is_plain() => {
+            list::response(&list, writing, exchange.server.texts())
+        }
         Outcome::List(list) => {
-            response::value(200, writing, &presentation.list(list, clock.now())?)
+            response::value(200, writing, &presentation.list(list.to_value(), clock.now())?)
         }
         Outcome::Watch(events) => {
-            response::response(200, "application/json", watch::body(events, presentation, clock))
+            let server = Arc::clone(exchange.server);
+            let request = request.clone();
+            let watch = watch::Watch { events, presentation, clock, server, request };
+            response::response(200, "application/json", watch.into_body())
         }
     })
 }
@@ -299,7 +404,12 @@ fn writes(verb: Verb) -> bool {
     !matches!(verb, Verb::Get | Verb::List | Verb::Watch)
 }
 
-fn call(exchange: &Exchange<'_>, verb: Verb, resource: &Arc<Resource>) -> Result<Call, ApiError> {
+fn call(
+    exchange: &Exchange<'_>,
+    verb: Verb,
+    resource: &Arc<Resource>,
+    view: View,
+) -> Result<Call, ApiError> {
     let info = &exchange.info;
     let mut call = Call {
         user: exchange.user.clone(),
@@ -312,6 +422,8 @@ fn call(exchange: &Exchange<'_>, verb: Verb, resource: &Arc<Resource>) -> Result
         content_type: body::media_type(exchange.header(&CONTENT_TYPE)),
         body: exchange.body.clone(),
         warnings: exchange.warnings.clone(),
+        view,
+        changed: exchange.changed.clone(),
     };
     if verb == Verb::Create && call.subresource.is_empty() {
         // A custom resource can be posted to a name; the body's name counts.

@@ -4,12 +4,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures::stream::{BoxStream, StreamExt};
+use futures::stream::{self, BoxStream, StreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use serde_json::Value;
 
+use crate::gate;
 use crate::http::accept::{Accepted, Format};
 use simcluster_model::codec::yaml;
 use simcluster_model::error::ApiError;
@@ -27,6 +28,18 @@ impl Body {
     #[must_use]
     pub fn empty() -> Self {
         Self::Full(None)
+    }
+
+    /// The first half of a body that breaks off there. A stream breaks off at once.
+    pub(crate) fn cut_short(self) -> Self {
+        let half = match self {
+            Self::Full(content) => {
+                let content = content.unwrap_or_default();
+                Some(Ok(content.slice(..content.len() / 2)))
+            }
+            Self::Stream(_) => None,
+        };
+        Self::Stream(stream::iter(half).chain(stream::once(gate::broken())).boxed())
     }
 
     /// A whole body.

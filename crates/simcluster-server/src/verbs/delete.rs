@@ -14,6 +14,7 @@ use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::codec::body;
 use simcluster_model::error::{ApiError, Names};
+use simcluster_model::golang;
 use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
@@ -108,7 +109,7 @@ pub(super) fn one(
             written
         };
         let left = written.as_ref().filter(|_| !gone);
-        server.after_write(resource, Some(&stored), left);
+        server.after_write(call, Some(&stored), left);
         return Ok(Done { object: written.unwrap_or(stored), gone });
     }
 }
@@ -199,9 +200,9 @@ fn mark(object: &mut Value, now: jiff::Timestamp, grace_seconds: i64) {
     let metadata = object::metadata_mut(object);
     if first {
         if generation > 0 {
-            metadata.insert("generation".to_owned(), json!(generation + 1));
+            metadata.insert("generation".to_owned(), json!(generation.saturating_add(1)));
         }
-        let end = now + jiff::SignedDuration::from_secs(grace_seconds);
+        let end = now.checked_add(golang::seconds(grace_seconds)).unwrap_or(now);
         metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(end)));
     }
     metadata.insert("deletionGracePeriodSeconds".to_owned(), json!(grace_seconds));
@@ -209,9 +210,9 @@ fn mark(object: &mut Value, now: jiff::Timestamp, grace_seconds: i64) {
 
 /// Moves the time of deletion back, but not before now (row DE16).
 fn shorten(object: &mut Value, now: jiff::Timestamp, pending: i64, asked: i64) {
-    let seconds = jiff::SignedDuration::from_secs;
     let old: jiff::Timestamp = object::meta_str(object, "deletionTimestamp").parse().unwrap_or(now);
-    let mut end = old - seconds(pending) + seconds(asked);
+    let moved = old.checked_sub(golang::seconds(pending));
+    let mut end = moved.and_then(|start| start.checked_add(golang::seconds(asked))).unwrap_or(now);
     let mut grace = asked;
     if end < now {
         end = now;
@@ -276,7 +277,7 @@ pub(super) async fn delete_collection(
     let options = DeleteOptions::parse(call, body.as_ref())?;
     let selection = Selection::parse(call, &list_options)?;
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
-    for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+    for item in &list.items {
         let name = object::name(item);
         admission::delete(call, name)?;
         match one(server, call, name, &options) {

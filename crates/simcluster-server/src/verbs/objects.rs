@@ -20,7 +20,7 @@ pub(super) fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiErro
     let mut object = decode::request_body(call, &options)?;
     meta::fill_namespace(resource, &call.namespace, &mut object)?;
     meta::wipe(&mut object);
-    server.fill_system_fields(&mut object);
+    server.fill_system_fields(resource, &mut object);
     let now = server.clock().now();
     fieldmanager::record_update(resource, None, &mut object, &options.manager, "", now);
     admission::create(server, call, &object)?;

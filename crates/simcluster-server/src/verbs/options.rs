@@ -238,7 +238,7 @@ pub(crate) struct ListOptions {
     /// `sendInitialEvents`.
     pub(crate) send_initial_events: Option<bool>,
     /// `timeoutSeconds`.
-    pub(crate) timeout_seconds: Option<u64>,
+    pub(crate) timeout_seconds: Option<i64>,
 }
 
 impl ListOptions {
@@ -255,7 +255,7 @@ impl ListOptions {
             resource_version_match: text("resourceVersionMatch"),
             bookmarks: call.param("allowWatchBookmarks").is_some_and(is_true),
             send_initial_events: call.param("sendInitialEvents").map(is_true),
-            timeout_seconds: number(call, "timeoutSeconds")?.and_then(|n| u64::try_from(n).ok()),
+            timeout_seconds: number(call, "timeoutSeconds")?,
         };
         let faults = if watch { options.watch_faults() } else { options.list_faults() };
         if faults.is_empty() {

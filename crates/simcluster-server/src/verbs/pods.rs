@@ -87,11 +87,11 @@ pub(super) fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
 }
 
 fn check_budgets(server: &ApiServer, call: &Call, pod: &Value) -> Result<(), ApiError> {
-    for budget in server.stored("policy/poddisruptionbudgets") {
+    let budgets = server.store().in_namespace("policy/poddisruptionbudgets", &call.namespace);
+    for budget in budgets {
         let number = |path: &str| object::at_path(&budget, path).and_then(Value::as_i64);
         let selector = object::at_path(&budget, "spec.selector");
-        let covers = object::namespace(&budget) == call.namespace
-            && selector.is_some_and(|selector| selectors::selects(selector, pod));
+        let covers = selector.is_some_and(|selector| selectors::selects(selector, pod));
         if covers && number("status.disruptionsAllowed").unwrap_or_default() <= 0 {
             let message = format!(
                 "The disruption budget {} needs {} healthy pods and has {} currently",

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::options::ListOptions;
 use super::selectors::{FieldSelector, LabelSelector};
 use super::write::read;
-use super::{Call, Outcome};
+use super::{Call, List, Outcome};
 use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::error::{ApiError, Cause, Details};
@@ -20,12 +20,19 @@ const FUTURE_WAIT_SECONDS: u64 = 3;
 
 /// GET of an object.
 pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
-    let version = call.param("resourceVersion").unwrap_or_default();
-    let version = parse_version(version).map_err(ApiError::raw)?;
+    let text = call.param("resourceVersion").unwrap_or_default();
+    let version = parse_version(text).map_err(ApiError::raw)?;
     wait_for(server, version).await?;
     let resource = &call.resource;
     let key = store::key(&call.namespace, &call.name);
-    let stored = server.store().get(&resource.storage_key, &key);
+    let stored = {
+        let store = server.store();
+        let head = store.revision();
+        match call.view.revision(head, at_least(text, version)) {
+            newest if newest == head => store.get(&resource.storage_key, &key),
+            older => store.get_at(&resource.storage_key, &key, older),
+        }
+    };
     let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
     Ok(Outcome::Object(200, read(resource, &stored)))
 }
@@ -42,6 +49,11 @@ pub(super) fn parse_version(text: &str) -> Result<u64, String> {
              syntax"
         )
     })
+}
+
+/// The oldest state that satisfies a read of a version; nothing asks for the newest one.
+pub(super) fn at_least(text: &str, version: u64) -> Option<u64> {
+    (!text.is_empty()).then_some(version)
 }
 
 /// Waits a little for a revision of the future, then gives up (rows UP01, LI13).
@@ -136,7 +148,11 @@ impl Page {
             || (options.resource_version_match.is_empty() && options.limit > 0 && version > 0);
         // A list that any version satisfies comes from the cache, which knows no pages.
         let limit = if text == "0" { 0 } else { options.limit };
-        let revision = if exact { version } else { server.revision() };
+        let revision = if exact {
+            version
+        } else {
+            call.view.revision(server.revision(), at_least(text, version))
+        };
         let page = Self { revision, start: String::new(), limit };
         if exact && page.objects(server, call).is_err() {
             let why = "The resourceVersion for the provided list is too old.";
@@ -150,7 +166,9 @@ impl Page {
         server: &ApiServer,
         call: &Call,
     ) -> Result<Vec<(String, Arc<Value>)>, store::Compacted> {
-        server.store().list_at(&call.resource.storage_key, &call.namespace, self.revision)
+        let from = format!("{}{}", prefix(call), self.start);
+        let key = &call.resource.storage_key;
+        server.store().list_from(key, &call.namespace, &from, self.revision)
     }
 
     /// Reads the page.
@@ -159,15 +177,9 @@ impl Page {
         server: &ApiServer,
         call: &Call,
         selection: &Selection,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<List, ApiError> {
         let objects = self.objects(server, call).map_err(|_| self.expired())?;
-        let prefix =
-            if call.namespace.is_empty() { String::new() } else { format!("{}/", call.namespace) };
-        let from = format!("{prefix}{}", self.start);
-        let mut matching = objects
-            .iter()
-            .filter(|(key, _)| *key >= from)
-            .filter(|(_, object)| selection.matches(call, object));
+        let mut matching = objects.iter().filter(|(_, object)| selection.matches(call, object));
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<&(String, Arc<Value>)> = matching.by_ref().take(limit).collect();
         let remaining = matching.count();
@@ -175,7 +187,7 @@ impl Page {
         if remaining > 0
             && let Some((last, _)) = items.last()
         {
-            let start = format!("{}\0", last.strip_prefix(&prefix).unwrap_or(last));
+            let start = format!("{}\0", last.strip_prefix(&prefix(call)).unwrap_or(last));
             object::put(&mut metadata, "continue", json!(Token::encode(self.revision, &start)));
             if selection.is_everything() {
                 object::put(&mut metadata, "remainingItemCount", json!(remaining));
@@ -183,13 +195,8 @@ impl Page {
         } else if call.resource.custom {
             object::put(&mut metadata, "continue", json!(""));
         }
-        let items: Vec<Value> = items.into_iter().map(|(_, object)| item(call, object)).collect();
-        Ok(json!({
-            "kind": call.resource.list_kind,
-            "apiVersion": call.resource.api_version(),
-            "metadata": metadata,
-            "items": items,
-        }))
+        let items = items.into_iter().map(|(_, object)| Arc::clone(object)).collect();
+        Ok(List { resource: Arc::clone(&call.resource), metadata, items })
     }
 
     /// 410 of a continue token whose revision is gone; a token to go on with comes along.
@@ -206,16 +213,9 @@ impl Page {
     }
 }
 
-/// An item of a list; those of built-in kinds do not repeat kind and version (row LI01).
-fn item(call: &Call, stored: &Value) -> Value {
-    let mut object = read(&call.resource, stored);
-    if !call.resource.custom
-        && let Some(map) = object.as_object_mut()
-    {
-        map.remove("kind");
-        map.remove("apiVersion");
-    }
-    object
+/// What the keys of a list begin with.
+fn prefix(call: &Call) -> String {
+    if call.namespace.is_empty() { String::new() } else { format!("{}/", call.namespace) }
 }
 
 /// A continue token (row LI08): `{"v":"meta.k8s.io/v1","rv":7,"start":"/name\u0000"}` in base64url.

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::OwnedNotified;
 use tokio::time::Instant;
 
 use super::options::ListOptions;
-use super::read::{Selection, parse_version, wait_for};
-use super::write::read;
-use super::{Call, Outcome, WatchEvent};
+use super::read::{Selection, at_least, parse_version, wait_for};
+use super::{Call, Outcome, Shown, WatchEvent};
 use crate::server::ApiServer;
 use crate::store::{Change, Compacted};
 use simcluster_model::builtin;
 use simcluster_model::error::ApiError;
+use simcluster_model::golang::seconds as go_seconds;
 use simcluster_model::object;
 
 /// Changes that a watch takes from the store at once.
@@ -53,7 +55,7 @@ struct Watcher {
     cursor: u64,
     /// The version asked for, until it has been dealt with.
     asked: Option<u64>,
-    changed: watch::Receiver<u64>,
+    changed: Arc<Notify>,
     pending: VecDeque<WatchEvent>,
     deadline: Instant,
     next_bookmark: Instant,
@@ -77,11 +79,15 @@ impl Watcher {
         selection: Selection,
         version: u64,
     ) -> Self {
-        let seconds = options.timeout_seconds.filter(|seconds| *seconds > 0);
-        let seconds =
-            seconds.unwrap_or_else(|| server.between(TIMEOUT_MIN_SECONDS, 2 * TIMEOUT_MIN_SECONDS));
+        let asked = options.timeout_seconds.map_or(SignedDuration::ZERO, go_seconds);
+        let timeout = if asked.is_zero() {
+            random_timeout(&server, &call)
+        } else {
+            // A time that is over before it began ends the watch at once.
+            Duration::try_from(asked).unwrap_or_default()
+        };
         let now = Instant::now();
-        let deadline = now + Duration::from_secs(seconds);
+        let deadline = now + timeout;
         let changed = server.store().subscribe(&call.resource.storage_key);
         let next_bookmark = first_bookmark(now, deadline);
         let empty = builtin::empty_object(&call.resource);
@@ -121,7 +127,8 @@ impl Watcher {
                 self.begin(version).await;
                 continue;
             }
-            self.changed.borrow_and_update();
+            // From here on no change goes unheard.
+            let changed = self.changed.clone().notified_owned();
             if self.take_changes() {
                 continue;
             }
@@ -129,8 +136,10 @@ impl Watcher {
                 self.end_soon().await;
                 continue;
             }
-            match self.wait().await {
+            match self.wait(changed).await {
                 Wake::Change => {}
+                // A bookmark vouches for what was sent: what came meanwhile goes first.
+                Wake::Bookmark if self.take_changes() => {}
                 Wake::Bookmark => self.bookmark(),
                 Wake::Deadline => self.finished = true,
             }
@@ -150,35 +159,45 @@ impl Watcher {
             self.fail(&error);
             return;
         }
-        let head = self.server.revision();
-        let key = &self.call.resource.storage_key;
-        let objects = self.server.store().list_at(key, &self.call.namespace, head);
-        self.cursor = head;
+        let objects = {
+            let store = self.server.store();
+            let enough = at_least(&self.options.resource_version, version);
+            self.cursor = self.call.view.revision(store.revision(), enough);
+            store.list_at(&self.call.resource.storage_key, &self.call.namespace, self.cursor)
+        };
         for (_, stored) in objects.unwrap_or_default() {
             if self.selection.matches(&self.call, &stored) {
                 self.pending.push_back(self.event("ADDED", &stored, None));
             }
         }
         if self.options.send_initial_events == Some(true) && self.options.bookmarks {
-            let mut event = self.bookmark_event();
+            let mut object = self.bookmark_object();
             let end = json!({ "k8s.io/initial-events-end": "true" });
-            object::metadata_mut(&mut event.object).insert("annotations".to_owned(), end);
-            self.pending.push_back(event);
+            object::metadata_mut(&mut object).insert("annotations".to_owned(), end);
+            self.pending.push_back(WatchEvent { kind: "BOOKMARK", object: Shown::Made(object) });
         }
     }
 
-    /// Queues the events of new changes; whether there were changes.
+    /// Queues the events of new changes; whether there were changes. If there were none, nothing that
+    /// concerns this watch happened up to the revision of that moment.
     fn take_changes(&mut self) -> bool {
-        let key = &self.call.resource.storage_key;
-        let changes = self.server.store().changes_after(key, self.cursor, BATCH);
+        let (changes, head) = {
+            let store = self.server.store();
+            let key = &self.call.resource.storage_key;
+            (store.changes_after(key, self.cursor, BATCH), store.revision())
+        };
         match changes {
+            Ok(changes) if changes.is_empty() => {
+                self.cursor = self.cursor.max(head);
+                false
+            }
             Ok(changes) => {
                 for change in &changes {
                     self.cursor = change.revision;
                     let event = self.event_of(change);
                     self.pending.extend(event);
                 }
-                !changes.is_empty()
+                true
             }
             Err(Compacted { oldest }) => {
                 let asked = self.cursor;
@@ -209,23 +228,20 @@ impl Watcher {
         self.call.namespace.is_empty() || object::namespace(object) == self.call.namespace
     }
 
-    fn event(&self, kind: &'static str, stored: &Value, revision: Option<u64>) -> WatchEvent {
-        let mut object = read(&self.call.resource, stored);
-        if let Some(revision) = revision {
-            object::metadata_mut(&mut object)
-                .insert("resourceVersion".to_owned(), json!(revision.to_string()));
-        }
-        WatchEvent { kind, object }
+    fn event(&self, kind: &'static str, stored: &Arc<Value>, revision: Option<u64>) -> WatchEvent {
+        let resource = Arc::clone(&self.call.resource);
+        WatchEvent { kind, object: Shown::Stored(Arc::clone(stored), resource, revision) }
     }
 
     fn fail(&mut self, error: &ApiError) {
-        self.pending.push_back(WatchEvent { kind: "ERROR", object: error.to_status() });
+        let object = Shown::Made(error.to_status());
+        self.pending.push_back(WatchEvent { kind: "ERROR", object });
         self.finished = true;
     }
 
     fn bookmark(&mut self) {
-        let event = self.bookmark_event();
-        self.pending.push_back(event);
+        let object = Shown::Made(self.bookmark_object());
+        self.pending.push_back(WatchEvent { kind: "BOOKMARK", object });
         let now = Instant::now();
         let last = last_bookmark(self.deadline);
         let next = now + Duration::from_secs(BOOKMARK_SECONDS);
@@ -237,22 +253,18 @@ impl Watcher {
         };
     }
 
-    fn bookmark_event(&mut self) -> WatchEvent {
-        self.cursor = self.cursor.max(self.server.revision());
+    fn bookmark_object(&self) -> Value {
         let mut object = self.empty.clone();
         object::metadata_mut(&mut object)
             .insert("resourceVersion".to_owned(), json!(self.cursor.to_string()));
-        WatchEvent { kind: "BOOKMARK", object }
+        object
     }
 
-    async fn wait(&mut self) -> Wake {
+    async fn wait(&self, changed: OwnedNotified) -> Wake {
         let bookmarks = self.options.bookmarks && self.next_bookmark < self.deadline;
         tokio::select! {
             biased;
-            changed = self.changed.changed() => {
-                // The store lives as long as the server that this watch holds.
-                if changed.is_ok() { Wake::Change } else { Wake::Deadline }
-            }
+            () = changed => Wake::Change,
             () = tokio::time::sleep_until(self.next_bookmark), if bookmarks => Wake::Bookmark,
             () = tokio::time::sleep_until(self.deadline) => Wake::Deadline,
         }
@@ -270,9 +282,17 @@ impl Watcher {
 
     async fn end_soon(&mut self) {
         tokio::time::sleep(Duration::from_secs(SCHEMA_CHANGE_SECONDS)).await;
-        self.take_changes();
+        while self.take_changes() && !self.finished {}
         self.finished = true;
     }
+}
+
+/// How long a watch lives that does not say it.
+fn random_timeout(server: &ApiServer, call: &Call) -> Duration {
+    let resource = &call.resource;
+    let watch = format!("{}/{}/{}", call.user.name, resource.storage_key, call.namespace);
+    let more = server.chance("watch", &watch).next_u64() % (TIMEOUT_MIN_SECONDS + 1);
+    Duration::from_secs(TIMEOUT_MIN_SECONDS + more)
 }
 
 fn last_bookmark(deadline: Instant) -> Option<Instant> {

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::{Call, meta};
-use crate::server::ApiServer;
+use crate::server::{ApiServer, subject};
 use crate::store;
+use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
@@ -48,11 +49,13 @@ impl Write<'_> {
     pub(super) fn create(&self, mut object: Value) -> Result<Value, ApiError> {
         let prefix = object::meta_str(&object, "generateName").to_owned();
         let generated = object::name(&object).is_empty() && !prefix.is_empty();
+        let mut chance =
+            generated.then(|| self.server.chance("name", &subject(self.resource(), &object)));
         let mut tries = 0;
         loop {
-            if generated {
+            if let Some(chance) = &mut chance {
                 let base: String = prefix.chars().take(58).collect();
-                let name = format!("{base}{}", self.server.name_suffix());
+                let name = format!("{base}{}", chance.name_suffix());
                 object::metadata_mut(&mut object).insert("name".to_owned(), json!(name));
             }
             tries += 1;
@@ -75,7 +78,10 @@ impl Write<'_> {
         if strategy.has_generation() {
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(1));
         }
-        self.server.with_surroundings(|around| {
+        let subject = subject(resource, &object);
+        // Held until the object is stored.
+        let mut reservation = self.server.services().reservation(self.options.dry_run);
+        self.server.with_surroundings(&subject, &mut reservation, |around| {
             strategy.prepare_for_create(resource, &mut object, around)
         })?;
         meta::tidy(&mut object);
@@ -107,7 +113,7 @@ impl Write<'_> {
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
-        self.server.after_write(resource, None, Some(&stored));
+        self.server.after_write(self.call, None, Some(&stored));
         Ok(read(resource, &stored))
     }
 
@@ -136,7 +142,9 @@ impl Write<'_> {
             check_uid(resource, name, &key, expected.uid, &stored)?;
             let existing = read(resource, &stored);
             let object = transform(Some(&existing))?;
-            let object = self.prepare_update(name, object, &existing)?;
+            // Held until the object is stored.
+            let mut reservation = self.server.services().reservation(self.options.dry_run);
+            let object = self.prepare_update(name, object, &existing, &mut reservation)?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
             }
@@ -147,7 +155,7 @@ impl Write<'_> {
     fn admit_create(&self, mut object: Value) -> Result<Value, ApiError> {
         crate::admission::create(self.server, self.call, &object)?;
         meta::wipe(&mut object);
-        self.server.fill_system_fields(&mut object);
+        self.server.fill_system_fields(self.resource(), &mut object);
         Ok(object)
     }
 
@@ -157,6 +165,7 @@ impl Write<'_> {
         name: &str,
         mut object: Value,
         existing: &Value,
+        reservation: &mut Reservation,
     ) -> Result<Value, ApiError> {
         let resource = self.resource();
         let strategy = &resource.strategy;
@@ -166,7 +175,8 @@ impl Write<'_> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(|around| {
+            let subject = subject(resource, &object);
+            self.server.with_surroundings(&subject, reservation, |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }
@@ -188,7 +198,7 @@ impl Write<'_> {
         // Neither a status nor a binding says what somebody wants, whatever metadata comes with it.
         let counts = strategy.has_generation() && !matches!(subresource, "status" | "binding");
         if counts && strategy.generation_changes(&object, existing) {
-            let generation = object::generation(existing) + 1;
+            let generation = object::generation(existing).saturating_add(1);
             object::metadata_mut(&mut object).insert("generation".to_owned(), json!(generation));
         }
         fieldmanager::ignore_time_changes(existing, &mut object);
@@ -214,7 +224,7 @@ impl Write<'_> {
                     }
                     store.remove(&resource.storage_key, key);
                 }
-                self.server.after_write(resource, Some(stored), None);
+                self.server.after_write(self.call, Some(stored), None);
             }
             return Some(object);
         }
@@ -233,7 +243,7 @@ impl Write<'_> {
             }
             store.put(&resource.storage_key, key, new)
         };
-        self.server.after_write(resource, Some(stored), Some(&written));
+        self.server.after_write(self.call, Some(stored), Some(&written));
         Some(read(resource, &written))
     }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::{self, Display};
+use std::fmt::{self, Display, Write as _};
+use std::fs;
+use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +15,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-use super::control_plane::{ControlPlane, random_hex};
-use super::kubeconfig::Remote;
+use super::real::{self, Real};
 use super::{Backend, Error, Needs};
 use crate::cluster::SimCluster;
 use simcluster_controllers::Kind;
@@ -49,9 +50,8 @@ impl fmt::Debug for Cluster {
 
 #[derive(Debug)]
 enum Place {
-    Sim(SimCluster),
-    ControlPlane(&'static ControlPlane),
-    Remote(Box<Remote>),
+    Sim(Box<SimCluster>),
+    Real(Box<dyn Real>),
 }
 
 /// The record is asked for by tests that have said so.
@@ -99,19 +99,12 @@ impl Cluster {
                 let builder = needs.crds.iter().fold(builder, |all, crd| all.crd(crd.clone()));
                 let sim = builder.start().map_err(Error::new)?;
                 let admin = sim.client();
-                (Place::Sim(sim), admin)
+                (Place::Sim(Box::new(sim)), admin)
             }
-            Backend::ControlPlane => {
-                let plane = ControlPlane::shared(!needs.controllers().is_empty()).await?;
-                if needs.pods {
-                    plane.run_pods().await?;
-                }
-                (Place::ControlPlane(plane), plane.client(None).await?)
-            }
-            Backend::Kubeconfig => {
-                let remote = Remote::from_environment()?;
-                let admin = remote.client(None).await?;
-                (Place::Remote(Box::new(remote)), admin)
+            Backend::ControlPlane | Backend::Kubeconfig => {
+                let real = real::open(backend, needs).await?;
+                let admin = real.client(None).await?;
+                (Place::Real(real), admin)
             }
         };
         let inner = Inner {
@@ -162,10 +155,9 @@ impl Cluster {
     /// Which kind of cluster this is.
     #[must_use]
     pub fn backend(&self) -> Backend {
-        match self.0.place {
+        match &self.0.place {
             Place::Sim(_) => Backend::Sim,
-            Place::ControlPlane(_) => Backend::ControlPlane,
-            Place::Remote(_) => Backend::Kubeconfig,
+            Place::Real(real) => real.backend(),
         }
     }
 
@@ -174,7 +166,7 @@ impl Cluster {
     pub fn sim(&self) -> Option<&SimCluster> {
         match &self.0.place {
             Place::Sim(sim) => Some(sim),
-            Place::ControlPlane(_) | Place::Remote(_) => None,
+            Place::Real(_) => None,
         }
     }
 
@@ -193,11 +185,8 @@ impl Cluster {
     pub async fn client_as(&self, user: User) -> Client {
         match &self.0.place {
             Place::Sim(sim) => sim.client_as(user),
-            Place::ControlPlane(plane) => {
-                plane.client(Some(&user)).await.expect("the admin has a client already")
-            }
-            Place::Remote(remote) => {
-                remote.client(Some(&user)).await.expect("the admin has a client already")
+            Place::Real(real) => {
+                real.client(Some(&user)).await.expect("the admin has a client already")
             }
         }
     }
@@ -208,11 +197,7 @@ impl Cluster {
     pub fn kubeconfig(&self) -> Option<OsString> {
         match &self.0.place {
             Place::Sim(_) => None,
-            Place::ControlPlane(plane) => Some(plane.dir().join("kubeconfig").into_os_string()),
-            Place::Remote(_) => Some(std::env::var_os("KUBECONFIG").unwrap_or_else(|| {
-                let home = std::env::home_dir().unwrap_or_default();
-                home.join(".kube/config").into_os_string()
-            })),
+            Place::Real(real) => Some(real.kubeconfig()),
         }
     }
 
@@ -240,7 +225,7 @@ impl Cluster {
         let mut names = self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
         let name = match &self.0.place {
             Place::Sim(_) => format!("test-{}", names.len() + 1),
-            Place::ControlPlane(_) | Place::Remote(_) => {
+            Place::Real(_) => {
                 format!("test-{}", random_hex(4).expect("the machine has random numbers"))
             }
         };
@@ -251,8 +236,10 @@ impl Cluster {
     fn looks_after_service_accounts(&self) -> bool {
         match &self.0.place {
             Place::Sim(_) => self.0.controllers.contains(&Kind::ServiceAccount),
-            Place::ControlPlane(_) => !self.0.controllers.is_empty(),
-            Place::Remote(_) => true,
+            // Only a control plane of our own can be without controllers.
+            Place::Real(real) => {
+                real.backend() == Backend::Kubeconfig || !self.0.controllers.is_empty()
+            }
         }
     }
 
@@ -319,7 +306,8 @@ impl Cluster {
             Place::Sim(_) => {
                 Err(Error::new("a simulated cluster is asked for parts of its record"))
             }
-            Place::ControlPlane(plane) => {
+            Place::Real(real) => {
+                real.requests()?;
                 // An answer can be here a moment before its line in the log: a request of our own
                 // that comes later marks the place up to which the log is whole.
                 let mark = format!("/version?mark={}", random_hex(8)?);
@@ -327,7 +315,7 @@ impl Cluster {
                 self.0.admin.request_text(request).await.map_err(Error::new)?;
                 let deadline = Instant::now() + PATIENCE;
                 loop {
-                    let mut requests = plane.requests()?;
+                    let mut requests = real.requests()?;
                     if requests.iter().any(|request| request.line.ends_with(&mark)) {
                         requests.retain(|request| !request.line.contains("/version?mark="));
                         return Ok(requests);
@@ -338,7 +326,6 @@ impl Cluster {
                     sleep(PAUSE).await;
                 }
             }
-            Place::Remote(_) => Err(Error::new("this cluster keeps no record for us")),
         }
     }
 
@@ -352,28 +339,34 @@ impl Cluster {
     /// Removes what the test made where it would stay, and keeps the logs of a cluster of our own if
     /// the test failed.
     pub(super) async fn finish(&self, failed: bool) {
-        match &self.0.place {
-            Place::ControlPlane(plane) if failed => {
-                plane.keep_logs();
-                super::note(&format!(
-                    "the logs of the control plane stay in {}",
-                    plane.dir().display()
-                ));
-            }
-            Place::Sim(_) | Place::ControlPlane(_) => {}
-            Place::Remote(_) => {
-                let names = {
-                    let mut names =
-                        self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
-                    std::mem::take(&mut *names)
-                };
-                let api = Api::<Namespace>::all(self.client());
-                for name in names {
-                    if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
-                        super::note(&format!("the namespace {name} stays behind: {error}"));
-                    }
-                }
+        let Place::Real(real) = &self.0.place else { return };
+        if failed && let Some(folder) = real.keep_logs() {
+            super::note(&format!("the logs of the cluster stay in {}", folder.display()));
+        }
+        if !real.outlives_tests() {
+            return;
+        }
+        let names = {
+            let mut names = self.0.namespaces.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *names)
+        };
+        let api = Api::<Namespace>::all(self.client());
+        for name in names {
+            if let Err(error) = api.delete(&name, &DeleteParams::default()).await {
+                super::note(&format!("the namespace {name} stays behind: {error}"));
             }
         }
     }
+}
+
+/// A random number of so many bytes in hexadecimal: names and tokens of real things.
+pub(super) fn random_hex(bytes: usize) -> Result<String, Error> {
+    let mut random = vec![0_u8; bytes];
+    let mut source = fs::File::open("/dev/urandom").map_err(Error::new)?;
+    source.read_exact(&mut random).map_err(Error::new)?;
+    let mut text = String::new();
+    for byte in random {
+        write!(text, "{byte:02x}").map_err(Error::new)?;
+    }
+    Ok(text)
 }

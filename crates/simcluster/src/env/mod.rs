@@ -17,18 +17,15 @@
 //! });
 //! ```
 
-mod attach;
-mod audit;
 mod backend;
 mod cluster;
-mod control_plane;
-mod kubeconfig;
+mod real;
 #[cfg(test)]
 mod tests;
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::future::Future;
 use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
@@ -40,11 +37,17 @@ use tokio::time::timeout;
 pub use backend::Backend;
 pub use cluster::{Cluster, Reached};
 
-use self::control_plane::POD_KINDS;
+use crate::cluster::{NotSettled, SimCluster};
 use simcluster_controllers::Kind;
+
+/// Those who make Pods run.
+const POD_KINDS: [Kind; 2] = [Kind::Scheduler, Kind::Kubelet];
 
 /// How long one test may take on a real cluster.
 const REAL_TEST: Duration = Duration::from_mins(5);
+
+/// How long one test may take on a simulated cluster, in virtual time.
+const VIRTUAL_TEST: Duration = Duration::from_hours(30 * 24);
 
 /// Why a cluster cannot be used.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -142,7 +145,8 @@ impl Needs {
 /// Runs a test on the cluster that `TEST_CLUSTER` chooses.
 ///
 /// # Panics
-/// If the test does, if the cluster cannot be had, or if a test on a real one takes over 5 minutes.
+/// If the test does, if the cluster cannot be had, if a test on a real one takes over 5 minutes, or if
+/// one on a simulated one lets no virtual time pass.
 #[expect(clippy::panic, reason = "a test harness reports by panicking")]
 pub fn run(needs: &Needs, test: impl AsyncFnOnce(Cluster)) {
     match Backend::from_environment() {
@@ -172,22 +176,40 @@ pub fn run_on(backend: Backend, needs: &Needs, test: impl AsyncFnOnce(Cluster)) 
         };
         let body = AssertUnwindSafe(test(cluster.clone())).catch_unwind();
         let outcome = match backend {
-            // Virtual time passes in leaps: the step budget of the simulation is the limit there.
-            Backend::Sim => body.await,
-            Backend::ControlPlane | Backend::Kubeconfig => {
-                timeout(REAL_TEST, body).await.unwrap_or_else(|_| {
-                    let late = "the test took over 5 minutes";
-                    note(late);
-                    let panic: Box<dyn Any + Send> = Box::new(late);
-                    Err(panic)
-                })
-            }
+            Backend::Sim => match cluster.sim() {
+                Some(sim) => within_virtual_time(sim, body).await,
+                None => body.await,
+            },
+            Backend::ControlPlane | Backend::Kubeconfig => timeout(REAL_TEST, body)
+                .await
+                .unwrap_or_else(|_| failed("the test took over 5 minutes".to_owned())),
         };
         cluster.finish(outcome.is_err()).await;
         if let Err(panic) = outcome {
             resume_unwind(panic);
         }
     });
+}
+
+/// Waits for a test in virtual time: as long as that moves, and not for ever.
+async fn within_virtual_time(
+    sim: &SimCluster,
+    body: impl Future<Output = std::thread::Result<()>>,
+) -> std::thread::Result<()> {
+    let faults = sim.faults();
+    tokio::select! {
+        biased;
+        what = faults.runaway() => failed(NotSettled::Runaway(what).to_string()),
+        outcome = timeout(VIRTUAL_TEST, body) => {
+            outcome.unwrap_or_else(|_| failed("the test took over 30 virtual days".to_owned()))
+        }
+    }
+}
+
+/// Fails a test for a reason.
+fn failed(why: String) -> std::thread::Result<()> {
+    note(&why);
+    Err(Box::new(why))
 }
 
 /// Says that a test was not run, and why.

@@ -4,8 +4,12 @@
 
 mod support;
 
+mod determinism;
+mod faults;
 mod garbage;
 mod namespaces;
 mod pods;
+mod rest;
 mod services;
+mod watches;
 mod workloads;

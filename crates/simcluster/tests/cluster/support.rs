@@ -11,6 +11,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use simcluster::auth::User;
 use simcluster::cluster::SimCluster;
 use simcluster::controllers::Kind;
 
@@ -50,6 +51,14 @@ where
 {
     let object: K = serde_json::from_value(object).unwrap();
     api(cluster).create(&PostParams::default(), &object).await.unwrap()
+}
+
+/// Creates an object from JSON, at a path.
+pub(crate) async fn create_raw(cluster: &SimCluster, path: &str, object: &Value) {
+    let request = http::Request::post(path).header("content-type", "application/json");
+    let request = request.body(object.to_string().into()).unwrap();
+    let answer = cluster.handle(&User::admin(), request).await.unwrap();
+    assert_eq!(answer.status(), 201, "{path}");
 }
 
 /// A Deployment `web` of so many Pods of an image.

@@ -1,7 +1,7 @@
 //! How the replicas of a Deployment are shared among its ReplicaSets: after a change of their number,
 //! and step by step from the old template to the new one.
 
-use k8s_openapi::api::apps::v1::ReplicaSet;
+use crate::types::ReplicaSet;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::super::annotations;
@@ -83,26 +83,27 @@ impl Pass {
     /// that has trouble is not pushed forward by scaling.
     fn share_in_proportion(&mut self, mut active: Vec<usize>) {
         let wanted = wanted(&self.deployment);
-        let allowed = if wanted > 0 { wanted + max_surge(&self.deployment) } else { 0 };
+        let surge = max_surge(&self.deployment);
+        let allowed = if wanted > 0 { wanted.saturating_add(surge) } else { 0 };
         let total = active.iter().map(|place| self.size_at(*place)).fold(0, i32::saturating_add);
-        let to_add = allowed - total;
+        let to_add = allowed.saturating_sub(total);
         // Of equal size, the newer ones grow first and the older ones shrink first. Places are by age.
         active.sort_by_key(|place| {
             let place_key = if to_add > 0 { self.sets.len() - place } else { *place };
             (std::cmp::Reverse(self.size_at(*place)), place_key)
         });
-        let mut added = 0;
+        let mut added = 0_i32;
         let mut sizes = Vec::new();
         for place in &active {
             let share = self
                 .sets
                 .get(*place)
                 .map_or(0, |set| annotations::share(&self.deployment, set, to_add, added));
-            added += share;
-            sizes.push((*place, self.size_at(*place) + share));
+            added = added.saturating_add(share);
+            sizes.push((*place, self.size_at(*place).saturating_add(share)));
         }
         if let Some((_, largest)) = sizes.first_mut() {
-            *largest = (*largest + to_add - added).max(0);
+            *largest = largest.saturating_add(to_add.saturating_sub(added)).max(0);
         }
         for (place, to) in sizes {
             self.scale(place, to, true);
@@ -136,9 +137,11 @@ impl Pass {
     fn shrink_old(&mut self) -> bool {
         let old = self.active(self.old_sets());
         let Some(new) = self.new_set_ref().filter(|_| !old.is_empty()) else { return false };
-        let min_available = wanted(&self.deployment) - max_unavailable(&self.deployment);
-        let new_unavailable = size(new) - available(new);
-        let most = total_size(&self.sets) - min_available - new_unavailable;
+        let min_available =
+            wanted(&self.deployment).saturating_sub(max_unavailable(&self.deployment));
+        let new_unavailable = size(new).saturating_sub(available(new));
+        let most =
+            total_size(&self.sets).saturating_sub(min_available).saturating_sub(new_unavailable);
         if most <= 0 {
             return false;
         }
@@ -151,7 +154,7 @@ impl Pass {
     fn shrink_unhealthy(&mut self, old: &[usize], most: i32) -> bool {
         let mut left = most;
         for place in old {
-            let unavailable = self.sets.get(*place).map_or(0, |set| size(set) - available(set));
+            let unavailable = self.sets.get(*place).map_or(0, |set| size(set).saturating_sub(available(set)));
             let step = unavailable.min(left);
             if step > 0 {
                 let to = self.size_at(*place) - step;
@@ -164,7 +167,7 @@ impl Pass {
 
     fn shrink_available(&mut self, old: &[usize], min_available: i32) -> bool {
         let all_available = self.sets.iter().map(available).fold(0, i32::saturating_add);
-        let most = all_available - min_available;
+        let most = all_available.saturating_sub(min_available);
         let mut left = most;
         for place in old {
             let step = self.size_at(*place).min(left);

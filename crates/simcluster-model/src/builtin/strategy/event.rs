@@ -50,7 +50,7 @@ fn renamed<'a>(mut event: Value, pair: impl Fn((&'a str, &'a str)) -> (&'a str, 
 
 /// The two forms differ in what is printed although empty: decoding settles it.
 fn shaped(event: Value, api_version: &str, definition: &str) -> Value {
-    let schema = crate::builtin::definition(definition).unwrap_or_default();
+    let schema = crate::schema::definition(definition).unwrap_or_default();
     let mut event =
         decode_typed(event.clone(), &schema, "").map_or(event, |decoded| decoded.object);
     object::put(&mut event, "apiVersion", json!(api_version));

@@ -24,7 +24,6 @@ use serde_json::{Value, json};
 
 use self::rules::{Generation, Rules};
 use super::decode_typed;
-use crate::crd::DefinitionStrategy;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
@@ -33,9 +32,6 @@ use crate::resource::{Decoded, Resource, Strategy, Surroundings};
 
 /// The rules of a built-in kind.
 pub(super) fn of(group: &str, plural: &str) -> Arc<dyn Strategy> {
-    if (group, plural) == ("apiextensions.k8s.io", "customresourcedefinitions") {
-        return Arc::new(DefinitionStrategy);
-    }
     Arc::new(BuiltIn { rules: rules::of(group, plural) })
 }
 

@@ -1,7 +1,5 @@
 //! Pods: what admission and the strategy fill in, and how they end.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
 use super::value::{at, flag, int, items, objects_mut, text};
@@ -118,10 +116,8 @@ fn set_service_account(
     }
     let name = text(pod, &["spec", "serviceAccountName"]).to_owned();
     let namespace = object::namespace(pod).to_owned();
-    let accounts = (around.stored)("/serviceaccounts");
-    let found =
-        |one: &&Arc<Value>| object::namespace(one) == namespace && object::name(one) == name;
-    let Some(account) = accounts.iter().find(found) else {
+    let account = (around.get)("/serviceaccounts", &namespace, &name);
+    let Some(account) = account.as_deref() else {
         let why = format!(
             "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
         );

@@ -1,24 +1,15 @@
 //! Services: addresses and node ports, which the cluster hands out.
-//!
-//! Nothing is kept beside the stored Services: an address is taken while some Service holds it.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use super::value::{at, int, items, objects_mut, text};
+use crate::allocation::AllocationError;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::object;
 use crate::resource::{Resource, Surroundings};
-
-/// The network of the addresses that Services get (`--service-cluster-ip-range=10.0.0.0/24`).
-const NETWORK: [u8; 3] = [10, 0, 0];
-/// Addresses below this one are left to those who ask for them by name, as long as others are free.
-const FIRST_DYNAMIC: u8 = 17;
-const LAST: u8 = 254;
-const NODE_PORTS: std::ops::RangeInclusive<i64> = 30000..=32767;
 
 pub(super) fn allocate_for_create(
     resource: &Resource,
@@ -244,63 +235,30 @@ fn allocate_ips(
     service: &mut Value,
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
-    let taken: BTreeSet<String> = (around.stored)("/services")
-        .iter()
-        .filter(|one| object::uid(one) != object::uid(service) || object::uid(service).is_empty())
-        .flat_map(|one| items(one, &["spec", "clusterIPs"]).to_vec())
-        .filter_map(|ip| ip.as_str().map(str::to_owned))
-        .collect();
     let asked = items(service, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
-    let refused = |service: &Value, why: &str| {
-        let ips = at(service, &["spec", "clusterIPs"]).cloned().unwrap_or_default();
-        let fault = FieldError::invalid("spec.clusterIPs", &ips, why);
-        Err(ApiError::invalid(resource.names(), object::name(service), &[fault]))
-    };
     let ip = match asked.map(str::to_owned).filter(|ip| !ip.is_empty()) {
-        Some(ip) if !in_range(&ip) => {
-            // A dry run is told of the valid range instead.
-            let why = format!(
-                "failed to allocate IP {ip}: the provided network does not match the current range"
-            );
-            return refused(service, &why);
+        Some(ip) => {
+            if let Err(why) = around.reservation.address(&ip) {
+                let ips = at(service, &["spec", "clusterIPs"]).cloned().unwrap_or_default();
+                let why = format!("failed to allocate IP {ip}: {why}");
+                let fault = FieldError::invalid("spec.clusterIPs", &ips, &why);
+                return Err(ApiError::invalid(resource.names(), object::name(service), &[fault]));
+            }
+            ip
         }
-        Some(ip) if taken.contains(&ip) => {
-            let why = format!("failed to allocate IP {ip}: provided IP is already allocated");
-            return refused(service, &why);
+        None => {
+            let random = (around.random)();
+            let given = around.reservation.any_address(random).map_err(|why| {
+                let name = object::name(service);
+                let text = format!("failed to allocate a serviceIP for Service {name:?}: {why}");
+                ApiError::internal(&text)
+            })?;
+            given.to_string()
         }
-        Some(ip) => ip,
-        None => free_ip(&taken, around).ok_or_else(|| {
-            let name = object::name(service);
-            ApiError::internal(&format!(
-                "failed to allocate a serviceIP for Service {name:?}: range is full"
-            ))
-        })?,
     };
     put_spec(service, "clusterIP", json!(ip));
     put_spec(service, "clusterIPs", json!([ip]));
     Ok(())
-}
-
-fn in_range(ip: &str) -> bool {
-    match ip.parse::<IpAddr>() {
-        Ok(IpAddr::V4(ip)) => {
-            let [a, b, c, host] = ip.octets();
-            [a, b, c] == NETWORK && (1..=LAST).contains(&host)
-        }
-        Ok(IpAddr::V6(_)) | Err(_) => false,
-    }
-}
-
-/// A free address: from a random place on, first above the reserved block, then in it.
-fn free_ip(taken: &BTreeSet<String>, around: &mut Surroundings<'_>) -> Option<String> {
-    let [a, b, c] = NETWORK;
-    let block = u64::from(LAST - FIRST_DYNAMIC) + 1;
-    let start = usize::try_from((around.random)() % block).unwrap_or_default();
-    let dynamic: Vec<u8> = (FIRST_DYNAMIC..=LAST).collect();
-    let (before, after) = dynamic.split_at(start);
-    let reserved = 1..FIRST_DYNAMIC;
-    let hosts = after.iter().chain(before).copied().chain(reserved);
-    hosts.map(|host| Ipv4Addr::new(a, b, c, host).to_string()).find(|ip| !taken.contains(ip))
 }
 
 fn allocate_node_ports(
@@ -309,74 +267,89 @@ fn allocate_node_ports(
     old: Option<&Value>,
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
-    let mut taken: BTreeSet<i64> = (around.stored)("/services")
-        .iter()
-        .filter(|one| old.is_none_or(|old| object::uid(one) != object::uid(old)))
-        .flat_map(|one| node_ports(one).into_iter().chain(Some(health_port(one))))
-        .filter(|port| *port != 0)
-        .collect();
-    let name = object::name(service).to_owned();
     if needs_node_port(service) {
+        let own = old.map(node_ports).unwrap_or_default();
+        let name = object::name(service).to_owned();
         let allocates = text(service, &["spec", "type"]) != "LoadBalancer"
             || at(service, &["spec", "allocateLoadBalancerNodePorts"]) != Some(&json!(false));
-        let mut by_port = std::collections::BTreeMap::new();
-        for (index, port) in objects_mut(spec_mut(service).get_mut("ports")).enumerate() {
-            let number = |key: &str| port.get(key).and_then(Value::as_i64).unwrap_or_default();
-            let (wanted, own) = (number("nodePort"), number("port"));
-            if wanted == 0 && !allocates {
-                continue;
+        let ports = objects_mut(spec_mut(service).get_mut("ports"));
+        allocate_for_ports(ports, &own, allocates, around).map_err(|refused| match refused {
+            Refused::Asked { index, port, why } => {
+                let field = format!("spec.ports[{index}].nodePort");
+                let fault = FieldError::invalid(field, &json!(port), &why.to_string());
+                ApiError::invalid(resource.names(), &name, &[fault])
             }
-            let known = by_port.get(&own).copied();
-            let node_port = match (wanted, known) {
-                (0, Some(known)) => known,
-                (0, None) => free_node_port(&taken, around).ok_or_else(|| {
-                    ApiError::internal("failed to allocate a nodePort: range is full")
-                })?,
-                (wanted, known) if known == Some(wanted) => wanted,
-                (wanted, _) => {
-                    if let Some(why) = node_port_refusal(wanted, &taken) {
-                        let field = format!("spec.ports[{index}].nodePort");
-                        let fault = FieldError::invalid(field, &json!(wanted), &why);
-                        return Err(ApiError::invalid(resource.names(), &name, &[fault]));
-                    }
-                    wanted
-                }
-            };
-            taken.insert(node_port);
-            by_port.entry(own).or_insert(node_port);
-            port.insert("nodePort".to_owned(), json!(node_port));
-        }
+            Refused::Any(why) => {
+                ApiError::internal(&format!("failed to allocate a nodePort: {why}"))
+            }
+        })?;
     }
     if needs_health_port(service) && old.is_none_or(|old| !needs_health_port(old)) {
-        let wanted = health_port(service);
-        if wanted == 0 {
-            let port = free_node_port(&taken, around)
-                .ok_or_else(|| ApiError::internal("failed to allocate a HealthCheck NodePort"))?;
-            put_spec(service, "healthCheckNodePort", json!(port));
-        } else if let Some(why) = node_port_refusal(wanted, &taken) {
-            let text = format!("failed to allocate requested HealthCheck NodePort {wanted}: {why}");
-            return Err(ApiError::internal(&text));
-        }
+        allocate_health_port(service, around)?;
     }
     Ok(())
 }
 
-fn node_port_refusal(port: i64, taken: &BTreeSet<i64>) -> Option<String> {
-    if !NODE_PORTS.contains(&port) {
-        let (first, last) = (NODE_PORTS.start(), NODE_PORTS.end());
-        return Some(format!(
-            "provided port is not in the valid range. The range of valid ports is {first}-{last}"
-        ));
-    }
-    taken.contains(&port).then(|| "provided port is already allocated".to_owned())
+/// Why a port of a Service gets no node port.
+enum Refused {
+    /// The client asked for this one.
+    Asked { index: usize, port: i64, why: AllocationError },
+    /// Any would do.
+    Any(AllocationError),
 }
 
-fn free_node_port(taken: &BTreeSet<i64>, around: &mut Surroundings<'_>) -> Option<i64> {
-    let (first, last) = (*NODE_PORTS.start(), *NODE_PORTS.end());
-    let count = last - first + 1;
-    let start =
-        i64::try_from((around.random)() % u64::try_from(count).unwrap_or(1)).unwrap_or_default();
-    (0..count).map(|step| first + (start + step) % count).find(|port| !taken.contains(port))
+/// Gives ports their node ports; ports with the same number (of several protocols) share theirs.
+fn allocate_for_ports<'a>(
+    ports: impl Iterator<Item = &'a mut Map<String, Value>>,
+    own: &BTreeSet<i64>,
+    allocates: bool,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Refused> {
+    let mut by_port = BTreeMap::new();
+    for (index, port) in ports.enumerate() {
+        let number = |key: &str| port.get(key).and_then(Value::as_i64).unwrap_or_default();
+        let (wanted, port_number) = (number("nodePort"), number("port"));
+        if wanted == 0 && !allocates {
+            continue;
+        }
+        let known = by_port.get(&port_number).copied();
+        let node_port = match known {
+            Some(known) if wanted == 0 || wanted == known => known,
+            None if wanted == 0 => {
+                let random = (around.random)();
+                around.reservation.any_port(random).map(i64::from).map_err(Refused::Any)?
+            }
+            _ => {
+                if !own.contains(&wanted) {
+                    let refused = |why| Refused::Asked { index, port: wanted, why };
+                    around.reservation.port(wanted).map_err(refused)?;
+                }
+                wanted
+            }
+        };
+        by_port.entry(port_number).or_insert(node_port);
+        port.insert("nodePort".to_owned(), json!(node_port));
+    }
+    Ok(())
+}
+
+fn allocate_health_port(
+    service: &mut Value,
+    around: &mut Surroundings<'_>,
+) -> Result<(), ApiError> {
+    let asked = health_port(service);
+    if asked != 0 {
+        return around.reservation.port(asked).map_err(|why| {
+            let what = format!("failed to allocate requested HealthCheck NodePort {asked}: {why}");
+            ApiError::internal(&what)
+        });
+    }
+    let random = (around.random)();
+    let port = around.reservation.any_port(random).map_err(|why| {
+        ApiError::internal(&format!("failed to allocate a HealthCheck NodePort 0: {why}"))
+    })?;
+    put_spec(service, "healthCheckNodePort", json!(port));
+    Ok(())
 }
 
 fn node_ports(service: &Value) -> BTreeSet<i64> {

@@ -9,11 +9,12 @@ use jiff::Timestamp;
 use regex::Regex;
 use serde_json::{Value, json};
 
-use crate::builtin;
+use crate::allocation::ServiceAllocator;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::names;
 use crate::object;
+use crate::registry;
 use crate::resource::{Resource, Surroundings};
 
 const NAMESPACE: &str = "ask";
@@ -77,7 +78,7 @@ fn addresses_that_a_service_cannot_have() {
 
 fn resource(place: &str) -> Arc<Resource> {
     let (version, plural) = place.rsplit_once('/').unwrap();
-    let all = builtin::resources();
+    let all = registry::built_in();
     let found = all.iter().find(|one| one.plural == plural && one.api_version() == version);
     Arc::clone(found.unwrap())
 }
@@ -150,12 +151,21 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     });
     let stored = move |key: &str| match key {
         "/serviceaccounts" => vec![Arc::new(account.clone())],
-        "/services" => vec![Arc::new(taken.clone())],
         _ => Vec::new(),
     };
     let mut random = || 7;
     let now = Timestamp::UNIX_EPOCH;
-    run(&mut Surroundings { now, random: &mut random, stored: &stored })
+    let get = |key: &str, namespace: &str, name: &str| {
+        let is_it =
+            |one: &Arc<Value>| object::namespace(one) == namespace && object::name(one) == name;
+        stored(key).into_iter().find(is_it)
+    };
+    // The network of the server that was asked.
+    let services = ServiceAllocator::new("10.0.0.0/24".parse().unwrap());
+    services.follow(None, Some(&taken));
+    let mut reservation = services.reservation(false);
+    let reservation = &mut reservation;
+    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {

@@ -1,11 +1,13 @@
 use super::*;
+use crate::registry::built_in;
 use crate::resource::Strategy;
+use crate::schema::object_meta;
 
 mod answers;
 
 #[test]
 fn every_resource_has_a_schema() {
-    for resource in resources() {
+    for resource in built_in() {
         assert!(resource.schema.properties.contains_key("metadata"), "{}", resource.plural);
         assert!(!resource.verbs.is_empty(), "{}", resource.plural);
     }
@@ -17,7 +19,7 @@ fn every_resource_has_a_schema() {
 fn bookmarks_are_those_of_a_real_server() {
     let recorded: Map<String, Value> =
         serde_json::from_str(include_str!("bookmarks.json")).unwrap();
-    let watched = resources().iter().filter(|one| one.verbs.iter().any(|verb| verb == "watch"));
+    let watched = built_in().iter().filter(|one| one.verbs.iter().any(|verb| verb == "watch"));
     let shown: Map<String, Value> = watched
         .map(|resource| {
             let mut object = empty_object(resource);
@@ -73,7 +75,7 @@ fn unknown_fields_of_metadata() {
 }
 
 fn kind(api_version: &str, plural: &str) -> Arc<Resource> {
-    let all = resources();
+    let all = built_in();
     let found = all.iter().find(|one| one.plural == plural && one.api_version() == api_version);
     Arc::clone(found.unwrap())
 }
@@ -135,7 +137,7 @@ fn pods_end_gracefully_only_while_a_kubelet_runs_them() {
 #[test]
 fn facts_of_the_kinds() {
     let with = |fact: fn(&dyn Strategy) -> bool| -> Vec<String> {
-        let all = resources();
+        let all = built_in();
         let stored = all.iter().filter(|one| !one.custom && one.verbs.len() > 1);
         stored.filter(|one| fact(&*one.strategy)).map(|one| one.plural.clone()).collect()
     };

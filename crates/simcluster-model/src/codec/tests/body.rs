@@ -51,3 +51,49 @@ fn yaml_faults_carry_the_line() {
     let fault = yaml::parse(b"a: [b").unwrap_err();
     assert_eq!(fault, "yaml: line 1: did not find expected ',' or ']'");
 }
+
+fn nested(depth: usize) -> String {
+    "[".repeat(depth) + &"]".repeat(depth)
+}
+
+#[test]
+fn json_that_is_nested_too_deeply_is_refused() {
+    assert!(json_text::parse(nested(127).as_bytes()).is_ok());
+    check_fault(&nested(128), "invalid character '[' exceeded max depth");
+    check_fault(&"[".repeat(3_000_000), "invalid character '[' exceeded max depth");
+    check_fault(&r#"{"a":"#.repeat(600_000), "invalid character '{' exceeded max depth");
+    check_fault(&nested(127).replace("[]", "[x]"), "invalid character 'x' looking for beginning of value");
+}
+
+#[test]
+fn yaml_that_is_nested_too_deeply_is_refused() {
+    assert!(yaml::parse(nested(127).as_bytes()).is_ok());
+    let block = |depth: usize| {
+        (0..depth).map(|level| format!("{}a:\n", " ".repeat(level))).collect::<String>()
+    };
+    assert!(yaml::parse(block(127).as_bytes()).is_ok());
+    let aliases = (1..200).fold("a0: &a0 []\n".to_owned(), |text, level| {
+        text + &format!("a{level}: &a{level} [*a{}]\n", level - 1)
+    });
+    assert!(yaml::parse(aliases.as_bytes()).is_err());
+    for text in [nested(128), "[".repeat(300_000), block(128), "- ".repeat(200)] {
+        let fault = yaml::parse(text.as_bytes()).unwrap_err();
+        let shown: String = text.chars().take(20).collect();
+        assert!(fault.ends_with("exceeded max depth of 127"), "{shown}: {fault}");
+    }
+}
+
+#[test]
+fn yaml_may_have_as_many_nodes_as_a_body_holds() {
+    let text = format!("[{}]", "1,".repeat(260_000));
+    assert_eq!(yaml::parse(text.as_bytes()).unwrap().value.as_array().unwrap().len(), 260_000);
+}
+
+#[test]
+fn yaml_that_grows_by_aliases_is_refused() {
+    let bomb = (1..30).fold("a0: &a0 [x]\n".to_owned(), |text, level| {
+        let before = format!("*a{}", level - 1);
+        text + &format!("a{level}: &a{level} [{}]\n", vec![before; 9].join(","))
+    });
+    assert!(yaml::parse(bomb.as_bytes()).is_err());
+}

@@ -6,11 +6,11 @@
 use serde_json::{Value, json};
 
 use super::create;
-use crate::builtin;
+use crate::registry;
 use crate::resource::Resource;
 
 fn kind_of_definitions() -> Resource {
-    let all = builtin::resources();
+    let all = registry::built_in();
     let found = all.iter().find(|resource| resource.plural == "customresourcedefinitions");
     Resource::clone(found.unwrap())
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Resource, resources};
+use crate::allocation::ServiceAllocator;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::object;
@@ -63,6 +64,8 @@ fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiE
         now: jiff::Timestamp::UNIX_EPOCH,
         random: &mut random,
         stored: &|_| Vec::<Arc<Value>>::new(),
+        get: &|_, _, _| None,
+        reservation: &mut ServiceAllocator::default().reservation(false),
     };
     resource.strategy.prepare_for_create(resource, &mut object, &mut around)?;
     let faults = resource.strategy.create_faults(resource, &object, Vec::new());

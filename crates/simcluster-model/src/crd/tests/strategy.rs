@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{create, definition, established, things, update};
-use crate::builtin;
 use crate::field::FieldError;
 use crate::object;
+use crate::registry;
 use crate::resource::Resource;
 
 fn thing(version: &str, rest: Value) -> Value {
@@ -173,7 +173,7 @@ fn selectable_fields_compare_as_text() {
 }
 
 fn definitions() -> Resource {
-    let all = builtin::resources();
+    let all = registry::built_in();
     let found = all.iter().find(|resource| resource.plural == "customresourcedefinitions");
     Resource::clone(found.unwrap())
 }

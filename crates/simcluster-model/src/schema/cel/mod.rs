@@ -23,6 +23,7 @@ use super::correlate::find_by_keys;
 use super::path::Path;
 use super::{ListType, Schema};
 use crate::field::{FieldError, FieldErrorKind};
+use crate::stack::on_large_stack;
 
 /// Messages of `messageExpression` beyond this size are dropped for `message`.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
@@ -35,6 +36,8 @@ pub(super) struct Rules {
     /// Whether the value has `apiVersion`, `kind` and `metadata`.
     resource: bool,
     own: Vec<Rule>,
+    /// Whether a rule here or below needs a large stack.
+    deep: bool,
     items: Option<Box<Rules>>,
     additional: Option<Box<Rules>>,
     properties: BTreeMap<String, Rules>,
@@ -101,15 +104,22 @@ impl Rules {
         let all_of = rules.get("allOf").and_then(Value::as_array).into_iter().flatten();
         let list = rules.get("x-kubernetes-validations").and_then(Value::as_array);
         let embedded = source.get("x-kubernetes-embedded-resource").and_then(Value::as_bool);
-        let compiled = Self {
+        let mut compiled = Self {
             kind: source.get("type").and_then(Value::as_str).unwrap_or_default().to_owned(),
             resource: root || embedded == Some(true),
-            own: list.into_iter().flatten().map(|rule| Rule::compile(rule, source)).collect(),
+            own: list
+                .into_iter()
+                .flatten()
+                .map(|rule| with_stack_for(rule, || Rule::compile(rule, source)))
+                .collect(),
+            deep: list.into_iter().flatten().any(is_deep),
             items: pair("items"),
             additional: pair("additionalProperties"),
             properties,
             all_of: all_of.filter_map(|branch| Self::node(branch, source, root)).collect(),
         };
+        let deep_below = compiled.below().any(|rules| rules.deep);
+        compiled.deep |= deep_below;
         let empty = compiled.own.is_empty()
             && compiled.items.is_none()
             && compiled.additional.is_none()
@@ -118,8 +128,23 @@ impl Rules {
         (!empty).then_some(compiled)
     }
 
+    /// The rules of what is below the node.
+    fn below(&self) -> impl Iterator<Item = &Self> {
+        let boxed = self.items.iter().chain(&self.additional).map(|rules| &**rules);
+        boxed.chain(self.properties.values()).chain(&self.all_of)
+    }
+
     /// Evaluates all rules of an object.
     pub(super) fn validate(&self, object: &Value, old: Option<&Value>, schema: &Schema) -> Verdict {
+        if self.deep
+            && let Ok(verdict) = on_large_stack(|| self.validate_here(object, old, schema))
+        {
+            return verdict;
+        }
+        self.validate_here(object, old, schema)
+    }
+
+    fn validate_here(&self, object: &Value, old: Option<&Value>, schema: &Schema) -> Verdict {
         let mut verdict = Verdict::default();
         let unchanged = old == Some(object);
         FUNCTIONS.with(|functions| {
@@ -335,6 +360,10 @@ pub(crate) struct RuleCheck {
 /// Compiles a rule of a schema node (`source`) for its faults. `root` says that the node is the whole
 /// object.
 pub(crate) fn check_rule(rule: &Value, source: &Value, root: bool) -> RuleCheck {
+    with_stack_for(rule, || check_here(rule, source, root))
+}
+
+fn check_here(rule: &Value, source: &Value, root: bool) -> RuleCheck {
     let text = |key: &str| rule.get(key).and_then(Value::as_str).unwrap_or_default().trim();
     let optional = rule.get("optionalOldSelf").and_then(Value::as_bool) == Some(true);
     let schema = Arc::new(Schema::parse_field(source));
@@ -373,12 +402,12 @@ pub(crate) fn check_rule(rule: &Value, source: &Value, root: bool) -> RuleCheck 
 /// The name of a function in one of the schema's rules that the server has and this one has not.
 pub(crate) fn unsupported_function(schema: &Value) -> Option<String> {
     let own = schema.get("x-kubernetes-validations").and_then(Value::as_array);
-    let rules = own.into_iter().flatten().flat_map(|rule| {
-        let keys = ["rule", "messageExpression"];
-        keys.into_iter().filter_map(|key| rule.get(key).and_then(Value::as_str))
+    let found = own.into_iter().flatten().find_map(|rule| {
+        with_stack_for(rule, || {
+            let programs = expressions(rule).into_iter().filter_map(|text| parse(text).ok());
+            programs.into_iter().find_map(|program| unsupported_call(&program))
+        })
     });
-    let found =
-        rules.filter_map(|text| parse(text).ok()).find_map(|program| unsupported_call(&program));
     let object = |key: &str| schema.get(key).filter(|node| node.is_object());
     let fields = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
     found
@@ -414,11 +443,55 @@ fn unsupported_call(expression: &Expression) -> Option<String> {
     }
 }
 
-/// Parses an expression; optional syntax (`a.?b`) is on, as on the server.
+/// Longest expression, in characters.
+const EXPRESSION_CHARS_MAX: usize = 100_000;
+
+/// How deep the tree of an expression may be, about as on the real server.
+const NESTING_MAX: usize = 250;
+
+/// How deep the tree of an expression may be that is handled on the caller's stack, of which each level
+/// takes up to 40 KiB in a debug build.
+const SHALLOW: usize = 16;
+
+/// Parses an expression. A deep one may be parsed, walked and evaluated on a large stack only.
 fn parse(text: &str) -> Result<Expression, String> {
+    let chars = text.chars().count();
+    if chars > EXPRESSION_CHARS_MAX {
+        return Err(format!(
+            "ERROR: <input>:-1:0: expression code point size exceeds limit: size: {chars}, limit \
+             {EXPRESSION_CHARS_MAX}"
+        ));
+    }
+    if tokens::nesting(text) > NESTING_MAX {
+        return Err(format!(
+            "ERROR: <input>:-1:0: expression recursion limit exceeded: {NESTING_MAX}"
+        ));
+    }
+    // Optional syntax (`a.?b`) is on, as on the server.
     let parser = Parser::new().enable_optional_syntax(true);
     // The parser leaves out the space that cel-go puts before the lines of the source.
     parser.parse(text).map_err(|why| why.to_string().replace("\n| ", "\n | "))
+}
+
+/// The expressions of a rule.
+fn expressions(rule: &Value) -> [&str; 2] {
+    ["rule", "messageExpression"]
+        .map(|key| rule.get(key).and_then(Value::as_str).unwrap_or_default().trim())
+}
+
+/// Whether an expression of a rule needs a large stack.
+fn is_deep(rule: &Value) -> bool {
+    expressions(rule).into_iter().any(|text| tokens::nesting(text) > SHALLOW)
+}
+
+/// Does something with a rule, on a large stack if the rule needs it.
+fn with_stack_for<T: Send>(rule: &Value, work: impl Fn() -> T + Send + Sync) -> T {
+    if is_deep(rule)
+        && let Ok(done) = on_large_stack(&work)
+    {
+        return done;
+    }
+    work()
 }
 
 /// An evaluation error in the words of cel-go and the API server.

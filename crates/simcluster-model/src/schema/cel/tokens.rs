@@ -56,6 +56,41 @@ impl Tokens {
     }
 }
 
+/// How deep the tree of an expression can be at most: brackets, and operators in a row, which stand
+/// within each other, too.
+pub(super) fn nesting(source: &str) -> usize {
+    let (mut deepest, mut total) = (0, 0);
+    // Operators of the open brackets, since the last one that begins a new branch.
+    let mut open = vec![0];
+    for token in scan(source) {
+        match token.text.as_str() {
+            "(" | "[" | "{" => {
+                open.push(1);
+                total += 1;
+            }
+            ")" | "]" | "}" => {
+                if open.len() > 1 {
+                    total -= open.pop().unwrap_or_default();
+                }
+            }
+            "," | "&&" | "||" => {
+                let chain = open.last_mut().map(|count| std::mem::replace(count, 1));
+                total = total + 1 - chain.unwrap_or(1);
+            }
+            "." | "?" | "!" | "-" | "+" | "*" | "/" | "%" | "<" | ">" | "==" | "!=" | "<=" | ">="
+            | "in" => {
+                if let Some(count) = open.last_mut() {
+                    *count += 1;
+                }
+                total += 1;
+            }
+            _ => {}
+        }
+        deepest = deepest.max(total);
+    }
+    deepest
+}
+
 fn scan(source: &str) -> Vec<Token> {
     let chars: Vec<char> = source.chars().collect();
     let at = |index: usize| chars.get(index).copied().unwrap_or('\0');

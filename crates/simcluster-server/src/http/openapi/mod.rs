@@ -20,6 +20,7 @@ use crate::http::discovery::{groups, hash};
 use crate::http::pipeline::Exchange;
 use crate::http::response::{self, Body, set_header};
 use simcluster_model::builtin;
+use simcluster_model::registry;
 use simcluster_model::resource::Resource;
 
 /// A written document.
@@ -130,7 +131,7 @@ fn find(
 
 /// The documents of built-in kinds never change: written once, on first use.
 static BUILT_IN: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
-    let all = builtin::resources();
+    let all = registry::built_in();
     let mut documents = BTreeMap::new();
     let core = (String::new(), vec!["v1".to_owned()]);
     for (group, versions) in std::iter::once(&core).chain(builtin::groups()) {

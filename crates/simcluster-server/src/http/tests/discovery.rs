@@ -1,11 +1,11 @@
 use std::sync::Arc;
 
 use crate::http::discovery::groups;
-use simcluster_model::builtin;
+use simcluster_model::registry;
 
 #[test]
 fn groups_of_definitions_come_last_with_their_versions_in_order() {
-    let mut resources = builtin::resources().to_vec();
+    let mut resources = registry::built_in().to_vec();
     let template = resources.first().unwrap().as_ref().clone();
     for (group, version) in [
         ("zz.example.com", "v1beta1"),

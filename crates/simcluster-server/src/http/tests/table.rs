@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::http::table::{Printer, human_duration};
-use simcluster_model::builtin;
+use simcluster_model::registry;
 
 /// Objects that a real server showed as Tables on 2026-11-30, with the rows that it showed.
 const SAMPLES: &str = include_str!("tables.json");
@@ -15,7 +15,7 @@ fn built_in_kinds_are_shown_as_the_real_server_shows_them() {
     for sample in samples {
         let key = sample["resource"].as_str().unwrap();
         let (group, plural) = key.split_once('/').unwrap_or(("", key));
-        let resources = builtin::resources();
+        let resources = registry::built_in();
         let Some(resource) =
             resources.iter().find(|one| one.group == group && one.plural == plural)
         else {
@@ -66,7 +66,7 @@ fn check_cell(kind: &str, path: &str, expected: &Value) {
                 { "type": "Ready", "status": "True" }, { "type": "Odd]", "status": "False" },
             ] },
     });
-    let mut resource = simcluster_model::builtin::resources().first().unwrap().as_ref().clone();
+    let mut resource = simcluster_model::registry::built_in().first().unwrap().as_ref().clone();
     resource.custom = true;
     resource.printer_columns = vec![json!({ "name": "X", "type": kind, "jsonPath": path })];
     let now = "2025-01-01T00:00:00Z".parse().unwrap();

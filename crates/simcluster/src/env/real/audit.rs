@@ -35,6 +35,7 @@ fn request(event: &Value) -> Option<Request> {
         namespace: text("/objectRef/namespace"),
         name: text("/objectRef/name"),
         code: u16::try_from(code).unwrap_or_default(),
+        ..Request::default()
     })
 }
 

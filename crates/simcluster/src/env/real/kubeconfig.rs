@@ -1,10 +1,16 @@
 //! A cluster that is there already, such as one of kind.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use futures::future::BoxFuture;
 use kube::config::Kubeconfig;
 
-use super::Error;
+use super::Real;
 use super::control_plane::config_of;
+use crate::env::{Backend, Error};
 use simcluster_server::auth::User;
+use simcluster_server::trace::Request;
 
 /// A cluster reached through the current context of the kubeconfig.
 #[derive(Debug, Clone)]
@@ -26,11 +32,37 @@ impl Remote {
         }
         Ok(Self { kubeconfig })
     }
+}
 
-    /// A client of the context's user, or in the name of another one.
-    pub(super) async fn client(&self, user: Option<&User>) -> Result<kube::Client, Error> {
-        let config = config_of(self.kubeconfig.clone(), user).await?;
-        kube::Client::try_from(config).map_err(Error::new)
+impl Real for Remote {
+    fn backend(&self) -> Backend {
+        Backend::Kubeconfig
+    }
+
+    fn client<'a>(&'a self, user: Option<&'a User>) -> BoxFuture<'a, Result<kube::Client, Error>> {
+        Box::pin(async move {
+            let config = config_of(self.kubeconfig.clone(), user).await?;
+            kube::Client::try_from(config).map_err(Error::new)
+        })
+    }
+
+    fn kubeconfig(&self) -> OsString {
+        std::env::var_os("KUBECONFIG").unwrap_or_else(|| {
+            let home = std::env::home_dir().unwrap_or_default();
+            home.join(".kube/config").into_os_string()
+        })
+    }
+
+    fn requests(&self) -> Result<Vec<Request>, Error> {
+        Err(Error::new("this cluster keeps no record for us"))
+    }
+
+    fn outlives_tests(&self) -> bool {
+        true
+    }
+
+    fn keep_logs(&self) -> Option<PathBuf> {
+        None
     }
 }
 

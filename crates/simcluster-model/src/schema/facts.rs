@@ -8,26 +8,41 @@ use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value};
 
-use crate::schema::{Codec, GoForm, ListType, PatchStrategy, Presence, Schema, SchemaRef, Type};
+use super::{Codec, GoForm, ListType, PatchStrategy, Presence, Schema, SchemaRef, Type};
 
 /// What `kinds.json` holds.
-pub(super) struct Data {
+pub(crate) struct Data {
     /// Version of Kubernetes that the facts are from, such as `v1.37.2`.
-    pub(super) version: String,
+    pub(crate) version: String,
     /// Groups with their versions, in the order of a real server's discovery; without the core group.
-    pub(super) groups: Vec<(String, Vec<String>)>,
+    pub(crate) groups: Vec<(String, Vec<String>)>,
     /// Entries of `APIResourceList.resources` by `group/version`.
-    pub(super) resources: Map<String, Value>,
+    pub(crate) resources: Map<String, Value>,
     /// Name of the definition of a kind, by `group/version/Kind`.
-    pub(super) kinds: BTreeMap<String, String>,
+    pub(crate) kinds: BTreeMap<String, String>,
     /// OpenAPI v3 schemas by definition name, without descriptions.
-    pub(super) definitions: Map<String, Value>,
+    pub(crate) definitions: Map<String, Value>,
     /// The same as structural schemas.
-    pub(super) schemas: BTreeMap<String, SchemaRef>,
+    pub(crate) schemas: BTreeMap<String, SchemaRef>,
+}
+
+/// Name of the definition of `ObjectMeta`.
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// The schema of `ObjectMeta`.
+#[must_use]
+pub fn object_meta() -> SchemaRef {
+    definition(OBJECT_META).unwrap_or_default()
+}
+
+/// The schema of a definition, such as `io.k8s.api.core.v1.PodSpec`.
+#[must_use]
+pub fn definition(name: &str) -> Option<SchemaRef> {
+    DATA.schemas.get(name).cloned()
 }
 
 /// The facts, read on first use.
-pub(super) static DATA: LazyLock<Data> = LazyLock::new(|| {
+pub(crate) static DATA: LazyLock<Data> = LazyLock::new(|| {
     let text = include_str!("kinds.json");
     let mut all: Value = serde_json::from_str(text).expect("generated and checked by a test");
     let mut take = |pointer: &str| all.pointer_mut(pointer).map(Value::take).unwrap_or_default();

@@ -7,7 +7,7 @@ use std::thread;
 
 use kube::Config;
 
-use super::Error;
+use crate::env::Error;
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Kind};
 use simcluster_server::auth::User;

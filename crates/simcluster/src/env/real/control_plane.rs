@@ -8,9 +8,9 @@
 //! shell's standard input ends then. See `supervise.sh`.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::ffi::OsString;
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -18,21 +18,21 @@ use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use tokio::time::{Instant, sleep};
 
-use super::Error;
 use super::attach::attach;
-use super::audit;
+use super::{Real, audit};
+use crate::env::cluster::random_hex;
+use crate::env::{Backend, Error, POD_KINDS};
 use simcluster_controllers::Kind;
 use simcluster_server::auth::User;
 use simcluster_server::trace::Request;
 
-/// Those who make Pods run.
-pub(super) const POD_KINDS: [Kind; 2] = [Kind::Scheduler, Kind::Kubelet];
 /// How long etcd and kube-apiserver may take to become ready; on two busy cores it is about 6 s.
 const START: Duration = Duration::from_secs(90);
 /// Ports are chosen free and taken a moment later: another process can be faster.
@@ -128,32 +128,9 @@ impl ControlPlane {
         attach(self.config(None).await?, kinds, ca)
     }
 
-    /// Where state and logs lie.
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Keeps the logs when the process ends.
-    pub(super) fn keep_logs(&self) {
-        self.tell("keep");
-    }
-
-    /// A client of the admin, or in the name of another user, whose rights are then enforced.
-    pub(super) async fn client(&self, user: Option<&User>) -> Result<kube::Client, Error> {
-        kube::Client::try_from(self.config(user).await?).map_err(Error::new)
-    }
-
     async fn config(&self, user: Option<&User>) -> Result<kube::Config, Error> {
         let kubeconfig = serde_json::from_value(self.kubeconfig.clone()).map_err(Error::new)?;
         config_of(kubeconfig, user).await
-    }
-
-    /// The requests that were answered so far, in the order in which the audit log has them.
-    pub(super) fn requests(&self) -> Result<Vec<Request>, Error> {
-        let log = self.dir.join("audit.log");
-        let text = fs::read_to_string(&log)
-            .map_err(|error| Error::new(format!("{}: {error}", log.display())))?;
-        Ok(audit::requests(&text))
     }
 
     fn tell(&self, line: &str) {
@@ -163,7 +140,7 @@ impl ControlPlane {
     }
 
     async fn wait_until_ready(&self) -> Result<(), Error> {
-        let client = self.client(None).await?;
+        let client = kube::Client::try_from(self.config(None).await?).map_err(Error::new)?;
         let deadline = Instant::now() + START;
         loop {
             let request = http::Request::get("/readyz").body(Vec::new()).map_err(Error::new)?;
@@ -175,7 +152,7 @@ impl ControlPlane {
                 sleep(PAUSE).await;
                 continue;
             }
-            self.keep_logs();
+            self.tell("keep");
             let what = gone.map_or_else(
                 || format!("the control plane was not ready after {} s", START.as_secs()),
                 |name| format!("{name} ended"),
@@ -201,6 +178,39 @@ impl ControlPlane {
         let lines: Vec<&str> = text.lines().collect();
         let end = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
         format!("{name}.log ends:\n{}\n", end.join("\n"))
+    }
+}
+
+impl Real for &'static ControlPlane {
+    fn backend(&self) -> Backend {
+        Backend::ControlPlane
+    }
+
+    fn client<'a>(&'a self, user: Option<&'a User>) -> BoxFuture<'a, Result<kube::Client, Error>> {
+        Box::pin(
+            async move { kube::Client::try_from(self.config(user).await?).map_err(Error::new) },
+        )
+    }
+
+    fn kubeconfig(&self) -> OsString {
+        self.dir.join("kubeconfig").into_os_string()
+    }
+
+    /// Those that were answered, in the order in which the audit log has them.
+    fn requests(&self) -> Result<Vec<Request>, Error> {
+        let log = self.dir.join("audit.log");
+        let text = fs::read_to_string(&log)
+            .map_err(|error| Error::new(format!("{}: {error}", log.display())))?;
+        Ok(audit::requests(&text))
+    }
+
+    fn outlives_tests(&self) -> bool {
+        false
+    }
+
+    fn keep_logs(&self) -> Option<PathBuf> {
+        self.tell("keep");
+        Some(self.dir.clone())
     }
 }
 
@@ -246,18 +256,6 @@ fn free_ports() -> Result<[u16; 4], Error> {
         *port = listener.local_addr().map_err(Error::new)?.port();
     }
     Ok(ports)
-}
-
-/// A random number of so many bytes in hexadecimal: names and tokens of real things.
-pub(super) fn random_hex(bytes: usize) -> Result<String, Error> {
-    let mut random = vec![0_u8; bytes];
-    let mut source = fs::File::open("/dev/urandom").map_err(Error::new)?;
-    source.read_exact(&mut random).map_err(Error::new)?;
-    let mut text = String::new();
-    for byte in random {
-        write!(text, "{byte:02x}").map_err(Error::new)?;
-    }
-    Ok(text)
 }
 
 /// What the programs read at their start.

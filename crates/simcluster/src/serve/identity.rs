@@ -1,0 +1,56 @@
+//! The keys of a server: made when it starts, gone when it ends.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use sha2::{Digest, Sha256};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+/// The keys of one server.
+pub(super) struct Identity {
+    pub(super) tls: ServerConfig,
+    pub(super) authority_pem: String,
+    pub(super) admin_token: String,
+}
+
+/// Makes a certificate authority, a certificate for the address signed by it, and the admin's token.
+pub(super) fn new(
+    address: SocketAddr,
+) -> Result<Identity, Box<dyn std::error::Error + Send + Sync>> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority.distinguished_name.push(DnType::CommonName, "simcluster-ca");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
+    names.extend(["kubernetes", "kubernetes.default", "kubernetes.default.svc"].map(str::to_owned));
+    if !names.contains(&address.ip().to_string()) {
+        names.push(address.ip().to_string());
+    }
+    let key = KeyPair::generate()?;
+    let mut leaf = CertificateParams::new(names)?;
+    leaf.distinguished_name.push(DnType::CommonName, "simcluster");
+    let leaf = leaf.signed_by(&key, &authority)?;
+
+    let private_key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let mut tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![leaf.der().clone()], private_key)?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Identity { tls, authority_pem: authority.pem(), admin_token: secret()? })
+}
+
+/// A secret text. The hash of a fresh private key is as hard to guess as the key itself.
+fn secret() -> Result<String, rcgen::Error> {
+    let key = KeyPair::generate()?;
+    let digest = Sha256::digest(key.serialized_der());
+    Ok(digest.iter().take(16).fold(String::new(), |mut text, byte| {
+        use std::fmt::Write;
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}

@@ -1,0 +1,1 @@
+//! Empty: what is shown is in `tests`.
