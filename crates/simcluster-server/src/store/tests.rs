@@ -13,7 +13,8 @@ fn widget(name: &str, size: u32) -> Value {
 }
 
 fn store() -> Store {
-    let mut store = Store::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH));
+    let mut store =
+        Store::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ServiceAllocator::default());
     store.register(KIND);
     store
 }

@@ -35,7 +35,8 @@ struct Inner {
     place: Place,
     admin: Client,
     namespaces: Mutex<Vec<String>>,
-    /// The controllers of a simulated cluster.
+    /// The controllers of a simulated cluster. If there are none, a control plane of our own has none
+    /// either.
     controllers: BTreeSet<Kind>,
     /// Requests that were recorded before this test began.
     requests_before: usize,
@@ -121,9 +122,11 @@ impl Cluster {
                 cluster.install(crd).await?;
             }
         }
-        let before = cluster.recorded().await.map_or(0, |requests| requests.len());
-        if let Some(inner) = Arc::get_mut(&mut cluster.0) {
-            inner.requests_before = before;
+        if needs.requests {
+            let before = cluster.recorded().await.map_or(0, |requests| requests.len());
+            if let Some(inner) = Arc::get_mut(&mut cluster.0) {
+                inner.requests_before = before;
+            }
         }
         Ok(cluster)
     }
@@ -235,7 +238,10 @@ impl Cluster {
     fn looks_after_service_accounts(&self) -> bool {
         match &self.0.place {
             Place::Sim(_) => self.0.controllers.contains(&Kind::ServiceAccount),
-            Place::Real(_) => true,
+            // Only a control plane of our own can be without controllers.
+            Place::Real(real) => {
+                real.backend() == Backend::Kubeconfig || !self.0.controllers.is_empty()
+            }
         }
     }
 

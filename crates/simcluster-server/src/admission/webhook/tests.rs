@@ -7,14 +7,16 @@ use super::hook::Hook;
 use super::review::request;
 use crate::admission::{Attributes, Operation};
 use crate::auth::User;
+use crate::gate::View;
 use crate::server::ApiServer;
+use crate::trace::Changed;
 use crate::verbs::{Call, Warnings};
 use simcluster_clock::Clock;
-use simcluster_model::builtin;
+use simcluster_model::registry;
 
 /// A write of an object of a built-in resource in the namespace `n`.
 fn attributes(plural: &str, subresource: &str, object: Value) -> Attributes {
-    let found = builtin::resources().iter().find(|resource| resource.plural == plural);
+    let found = registry::built_in().iter().find(|resource| resource.plural == plural);
     let resource = Arc::clone(found.unwrap());
     let call = Call {
         user: User::admin(),
@@ -27,6 +29,8 @@ fn attributes(plural: &str, subresource: &str, object: Value) -> Attributes {
         content_type: String::new(),
         body: Bytes::new(),
         warnings: Warnings::default(),
+        view: View::HEAD,
+        changed: Changed::default(),
     };
     let mut attributes = Attributes::of(&call, Operation::Update, "a");
     attributes.object = Some(object);
