@@ -98,7 +98,7 @@ fn json_patch_of_a_wrong_form() {
         413,
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001",
     );
-    let unknown = unknown_operation_fields(&json!([{ "op": "add" }, { "zip": 1 }]));
+    let unknown = notes(&json!([{ "op": "add" }, { "zip": 1 }]), &[]);
     assert_eq!(unknown, ["json patch unknown field \"[1].zip\""]);
 }
 
