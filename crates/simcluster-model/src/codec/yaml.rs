@@ -48,7 +48,9 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
 fn first_document(text: &str) -> &str {
     let (mut begun, mut end) = (false, 0);
     for line in text.split_inclusive('\n') {
-        let is = |mark| line.strip_prefix(mark).is_some_and(|rest| rest.trim_start() != rest || rest.is_empty());
+        let is = |mark| {
+            line.strip_prefix(mark).is_some_and(|rest| rest.trim_start() != rest || rest.is_empty())
+        };
         if is("...") || (begun && is("---")) {
             return text.get(..end).unwrap_or(text);
         }
@@ -93,7 +95,11 @@ fn fault(error: &serde_saphyr::Error) -> String {
         ("expected ',' or ']'", "did not find expected ',' or ']'", End),
         ("unclosed bracket '{'", "did not find expected ',' or '}'", End),
         ("expected ',' or '}'", "did not find expected ',' or '}'", End),
-        ("mapping values are not allowed", "mapping values are not allowed in this context", Scanner),
+        (
+            "mapping values are not allowed",
+            "mapping values are not allowed in this context",
+            Scanner,
+        ),
         ("did not find expected key", "did not find expected key", Parser),
         ("did not find expected '-' indicator", "did not find expected '-' indicator", Parser),
         ("tabs disallowed", "found character that cannot start any token", Scanner),
@@ -170,7 +176,8 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Key, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(items)).and_then(|key| Err(Key::refused(&key)))
+        Value::deserialize(SeqAccessDeserializer::new(items))
+            .and_then(|key| Err(Key::refused(&key)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Key, A::Error> {

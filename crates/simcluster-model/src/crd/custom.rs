@@ -70,7 +70,8 @@ fn of_another_type(resource: &Resource, object: &Value) -> Option<ApiError> {
         )));
     }
     (kind != resource.kind).then(|| {
-        let fault = FieldError::invalid("kind", &json!(kind), &format!("must be {}", resource.kind));
+        let fault =
+            FieldError::invalid("kind", &json!(kind), &format!("must be {}", resource.kind));
         ApiError::invalid_kind(&resource.group, kind, object::name(object), &[fault])
     })
 }
@@ -84,8 +85,7 @@ impl Strategy for CustomStrategy {
         let mut unknown = Vec::new();
         let found = as_map(&mut object).remove("metadata");
         if let Some(found) = found {
-            let decoded =
-                metadata::decode(found, "metadata").map_err(|why| not_handled(&why))?;
+            let decoded = metadata::decode(found, "metadata").map_err(|why| not_handled(&why))?;
             unknown.extend(decoded.unknown);
             put(&mut object, "metadata", decoded.object);
         }

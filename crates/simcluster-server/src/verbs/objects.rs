@@ -167,9 +167,7 @@ fn transform(
     let patched = match kind {
         Kind::Json(patch) => patch::json_patch(current, &patch.value, options.looks_closely())?,
         Kind::Merge(patch) => patch::merge_patch(current, &patch.value)?,
-        Kind::Strategic(patch) => {
-            patch::strategic_merge(current, &patch.value, &resource.schema)?
-        }
+        Kind::Strategic(patch) => patch::strategic_merge(current, &patch.value, &resource.schema)?,
         Kind::Apply(config) => {
             let (manager, force) = (&options.manager, options.force);
             let (config, twice) = (&config.value, &config.duplicates);

@@ -194,7 +194,8 @@ impl DeleteOptions {
     }
 
     fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Self {
-        let text = |path: &str| object::at_path(body, path).and_then(Value::as_str).map(str::to_owned);
+        let text =
+            |path: &str| object::at_path(body, path).and_then(Value::as_str).map(str::to_owned);
         let values: Vec<&str> = body
             .get("dryRun")
             .and_then(Value::as_array)

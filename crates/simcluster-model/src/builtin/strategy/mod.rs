@@ -69,7 +69,8 @@ impl Strategy for BuiltIn {
             return Err(refused(&mismatch(resource, &api_version, &kind)));
         }
         // An empty list is kept where it says something: managed fields are to be forgotten.
-        let resets = body.pointer("/metadata/managedFields").filter(|list| **list == json!([])).cloned();
+        let resets =
+            body.pointer("/metadata/managedFields").filter(|list| **list == json!([])).cloned();
         let mut decoded = decode_typed(body, &resource.schema, "").map_err(|why| refused(&why))?;
         if let Some(empty) = resets {
             metadata_mut(&mut decoded.object).insert("managedFields".to_owned(), empty);

@@ -242,9 +242,7 @@ fn core(plural: &str) -> Rules {
         "endpoints" => {
             Rules { allow_create_on_update: true, validate: network::endpoints, ..plain }
         }
-        "limitranges" => {
-            Rules { allow_create_on_update: true, encode_stored: nil_lists, ..plain }
-        }
+        "limitranges" => Rules { allow_create_on_update: true, encode_stored: nil_lists, ..plain },
         _ => plain,
     }
 }
@@ -263,11 +261,7 @@ fn event() -> Rules {
 }
 
 fn workload(plural: &str) -> Rules {
-    let base = Rules {
-        generation: Generation::Spec,
-        status_subresource: true,
-        ..Rules::plain()
-    };
+    let base = Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
     match plural {
         "deployments" => Rules {
             // Annotations are copied to the ReplicaSets, so a change of them is work to do, too.

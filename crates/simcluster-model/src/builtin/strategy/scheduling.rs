@@ -69,9 +69,10 @@ pub(super) fn spread(list: &[Value], path: &str, faults: &mut Faults) {
             faults.required(format!("{here}.topologyKey"), "can not be empty");
         }
         faults.supported(format!("{here}.{WHEN}"), when, &["DoNotSchedule", "ScheduleAnyway"]);
-        let again = list.iter().skip(index + 1).any(|other| {
-            text(other, &["topologyKey"]) == topology && text(other, &[WHEN]) == when
-        });
+        let again = list
+            .iter()
+            .skip(index + 1)
+            .any(|other| text(other, &["topologyKey"]) == topology && text(other, &[WHEN]) == when);
         if again {
             let pair = format!("{{{topology}, {when}}}");
             faults.duplicate(format!("{here}.{{topologyKey, {WHEN}}}"), &json!(pair));
@@ -96,8 +97,7 @@ fn min_domains(constraint: &Value, when: &str, field: &str, faults: &mut Faults)
         faults.invalid(field, &json!(count), "must be greater than zero");
     }
     if when != "DoNotSchedule" {
-        let why =
-            format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}");
+        let why = format!("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}");
         faults.invalid(field, &json!(count), &why);
     }
 }
