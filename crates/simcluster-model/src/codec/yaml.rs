@@ -173,8 +173,7 @@ struct Key {
 }
 
 impl Key {
-    fn of(scalar: impl ToString) -> Self {
-        let text = scalar.to_string();
+    fn of(text: String) -> Self {
         Self { shown: text.clone(), text }
     }
 
@@ -200,15 +199,15 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 
     fn visit_bool<E>(self, value: bool) -> Result<Key, E> {
-        Ok(Key::of(value))
+        Ok(Key::of(value.to_string()))
     }
 
     fn visit_i64<E>(self, value: i64) -> Result<Key, E> {
-        Ok(Key::of(value))
+        Ok(Key::of(value.to_string()))
     }
 
     fn visit_u64<E>(self, value: u64) -> Result<Key, E> {
-        Ok(Key::of(value))
+        Ok(Key::of(value.to_string()))
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Key, E> {
@@ -220,7 +219,7 @@ impl<'de> Visitor<'de> for KeyVisitor {
     }
 
     fn visit_unit<E>(self) -> Result<Key, E> {
-        Ok(Key::of("null"))
+        Ok(Key::of("null".to_owned()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Key, A::Error> {

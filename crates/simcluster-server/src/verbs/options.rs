@@ -164,7 +164,9 @@ fn number(call: &Call, name: &str) -> Result<Option<i64>, ApiError> {
     let fault = |error: &ParseIntError| {
         let why = match error.kind() {
             IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-            _ => "invalid syntax",
+            IntErrorKind::Empty | IntErrorKind::InvalidDigit | IntErrorKind::Zero | _ => {
+                "invalid syntax"
+            }
         };
         ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", golang::quote(text)))
     };
@@ -200,7 +202,7 @@ impl DeleteOptions {
     pub(crate) fn parse(call: &Call, body: Option<&Value>) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
         let mut options = match body {
-            Some(body) => Self::from_body(body, &mut faults)?,
+            Some(body) => Self::from_body(body, &mut faults),
             None => Self::from_query(call, &mut faults)?,
         };
         options.check(&mut faults);
@@ -237,7 +239,7 @@ impl DeleteOptions {
         options
     }
 
-    fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
+    fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Self {
         let text =
             |path: &str| object::at_path(body, path).and_then(Value::as_str).map(str::to_owned);
         let values: Vec<&str> = body
@@ -245,14 +247,14 @@ impl DeleteOptions {
             .and_then(Value::as_array)
             .map(|list| list.iter().filter_map(Value::as_str).collect())
             .unwrap_or_default();
-        Ok(Self {
+        Self {
             dry_run: dry_run(&values, faults),
             grace_period_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             orphan_dependents: body.get("orphanDependents").and_then(Value::as_bool),
             propagation_policy: text("propagationPolicy"),
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
-        })
+        }
     }
 
     fn from_query(call: &Call, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {

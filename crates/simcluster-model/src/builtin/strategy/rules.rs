@@ -157,11 +157,7 @@ fn drop_empty_lists(value: &mut Value, schema: &Schema) {
     let Some(fields) = value.as_object_mut() else { return };
     for (name, field) in &schema.properties {
         match fields.get_mut(name) {
-            Some(list @ Value::Array(_)) => {
-                if list.as_array().is_some_and(Vec::is_empty) {
-                    *list = Value::Null;
-                }
-            }
+            Some(list) if list.as_array().is_some_and(Vec::is_empty) => *list = Value::Null,
             Some(inner) => drop_empty_lists(inner, field),
             None => {}
         }
