@@ -131,7 +131,7 @@ fn form(text: &str) -> String {
     });
     // Which kind it is, in the words of each text that names one.
     static KIND: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"^[\w.]+ (_ is invalid|in version _|_ not found|_ already exists)|as a \w+|Go (struct field|value of type) [\w.\[\]]+"#)
+        Regex::new(r"^[\w.]+ (_ is invalid|in version _|_ not found|_ already exists)|as a \w+|Go (struct field|value of type) [\w.\[\]]+")
             .expect("a valid pattern")
     });
     let text = VALUES.replace_all(text.lines().next().unwrap_or_default(), "_");

@@ -1,4 +1,4 @@
-//! The disruption controller: how many Pods of a PodDisruptionBudget may go now.
+//! The disruption controller: how many Pods of a `PodDisruptionBudget` may go now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

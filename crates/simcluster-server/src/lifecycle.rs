@@ -225,15 +225,12 @@ fn replace(
             Some(now) if Arc::ptr_eq(&now, &current) => {}
             _ => continue,
         }
-        return Some(match new {
-            Some(new) => {
-                store.put(DEFINITIONS, name, new);
-                Replaced::Changed
-            }
-            None => {
-                store.remove(DEFINITIONS, name);
-                Replaced::Removed(current)
-            }
+        return Some(if let Some(new) = new {
+            store.put(DEFINITIONS, name, new);
+            Replaced::Changed
+        } else {
+            store.remove(DEFINITIONS, name);
+            Replaced::Removed(current)
         });
     }
 }

@@ -88,7 +88,7 @@ impl Builder {
         self
     }
 
-    /// Whether a client that creates a StatefulSet, a Job or another object that nothing acts on here is
+    /// Whether a client that creates a `StatefulSet`, a Job or another object that nothing acts on here is
     /// told so by a `Warning` header, which no real server sends (default: yes).
     #[must_use]
     pub fn warn_of_idle_kinds(mut self, warn: bool) -> Self {

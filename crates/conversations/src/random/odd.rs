@@ -185,7 +185,7 @@ pub(super) fn bare_yaml(document: &Value, dice: &mut Dice) -> String {
             Value::Object(map) if as_key => drop(map.insert(text.clone(), json!("v"))),
             Value::Object(_) | Value::Array(_) => {}
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-                *node = text.clone().into()
+                *node = text.clone().into();
             }
         });
     }

@@ -1,4 +1,4 @@
-//! `LimitRanger`: the defaults and bounds that LimitRanges set for Pods.
+//! `LimitRanger`: the defaults and bounds that `LimitRanges` set for Pods.
 
 use std::sync::Arc;
 

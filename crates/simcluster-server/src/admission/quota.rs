@@ -13,7 +13,7 @@ use simcluster_model::fieldmanager;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
-/// Storage key of ResourceQuotas.
+/// Storage key of `ResourceQuotas`.
 pub(crate) const QUOTAS: &str = "/resourcequotas";
 
 /// Whether a write can use anything that quotas count.

@@ -247,6 +247,7 @@ impl Faults {
 
     /// Puts a rule in force. Rules act in the order in which they were added; one that ends a request
     /// hides the later ones.
+    #[must_use]
     pub fn add(&self, rule: Rule) -> Fault {
         let gate = self.server.gate();
         let mut state = gate.lock();

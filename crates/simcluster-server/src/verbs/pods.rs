@@ -17,7 +17,7 @@ use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::object;
 use simcluster_model::time;
 
-/// Storage key of PodDisruptionBudgets.
+/// Storage key of `PodDisruptionBudgets`.
 const BUDGETS: &str = "policy/poddisruptionbudgets";
 
 fn done() -> Outcome {

@@ -32,7 +32,7 @@ pub(crate) fn serve() -> anyhow::Result<()> {
         let cluster = SimCluster::builder().controllers(false).real_time().start()?;
         let served = cluster.serve("127.0.0.1:0").await?;
         let config = served.kubeconfig();
-        writeln!(std::io::stdout(), "{}\0", config)?;
+        writeln!(std::io::stdout(), "{config}\0")?;
         tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new())).await??;
         Ok(())
     })

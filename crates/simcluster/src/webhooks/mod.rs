@@ -87,14 +87,15 @@ impl WebhookCaller for Webhooks {
         }
         let dialled = match &call.service {
             None => None,
-            Some(service) => match self.address(service) {
-                Some(address) => Some(address),
-                None => {
+            Some(service) => {
+                if let Some(address) = self.address(service) {
+                    Some(address)
+                } else {
                     let WebhookService { namespace, name, port } = service;
                     let why = format!("dial tcp: nothing listens at {namespace}/{name}:{port}");
                     return Box::pin(async move { Err(why) });
                 }
-            },
+            }
         };
         Box::pin(async move {
             let done = tokio::task::spawn_blocking(move || real(&call, dialled)).await;

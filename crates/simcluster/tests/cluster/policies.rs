@@ -124,7 +124,7 @@ async fn a_limit_range_fills_in_and_refuses() {
     );
 }
 
-/// An account that may write roles and bindings, and read ConfigMaps.
+/// An account that may write roles and bindings, and read `ConfigMaps`.
 async fn writer(cluster: &SimCluster) -> kube::Client {
     let group = ["rbac.authorization.k8s.io"];
     let role = json!({

@@ -61,7 +61,7 @@ async fn a_bookmark_vouches_for_nothing_that_was_not_sent() {
     }
     post(&cluster, "last").await;
     expected.insert("last".to_owned());
-    let limit = Duration::from_secs(60);
+    let limit = Duration::from_mins(1);
     while let Some(seen) = tokio::time::timeout(limit, watchers.join_next()).await.unwrap() {
         let seen = seen.unwrap();
         let lost: Vec<&String> = expected.difference(&seen).collect();

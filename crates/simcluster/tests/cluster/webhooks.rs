@@ -140,7 +140,7 @@ async fn every_kind_of_write_is_shown_with_the_object_and_the_old_one() {
 async fn a_slow_webhook_costs_virtual_time_only() {
     let cluster = cluster().await;
     cluster.webhooks().handle(URL, |review| async move {
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         answer(&review, json!({ "allowed": true }))
     });
     configure(&cluster, "ValidatingWebhookConfiguration", json!({ "timeoutSeconds": 3 })).await;
@@ -192,7 +192,7 @@ async fn a_write_that_was_overtaken_during_admission_begins_again() {
 struct House;
 
 impl Plugin for House {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "House"
     }
 

@@ -30,7 +30,7 @@ pub(crate) fn recorded() -> Vec<Recorded> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder("cases")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    let cases = files.iter().map(|file| read::<Case>(file));
+    let cases = files.iter().map(read::<Case>);
     cases.flat_map(|case| case.steps).collect()
 }
 

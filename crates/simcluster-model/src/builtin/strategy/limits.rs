@@ -1,4 +1,4 @@
-//! What LimitRanges do to new Pods.
+//! What `LimitRanges` do to new Pods.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::object;
 
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
-/// Fills the defaults of a LimitRange into the containers of a Pod, and notes that it did.
+/// Fills the defaults of a `LimitRange` into the containers of a Pod, and notes that it did.
 pub fn fill(range: &Value, pod: &mut Value) {
     let limits = items(range, &["spec", "limits"]);
     let containers = || limits.iter().filter(|one| text(one, &["type"]) == "Container");
@@ -58,7 +58,7 @@ fn add_missing(resources: &mut Value, field: &str, defaults: &[(String, Value)])
     added
 }
 
-/// What of a Pod is out of the bounds of a LimitRange.
+/// What of a Pod is out of the bounds of a `LimitRange`.
 #[must_use]
 pub fn faults(range: &Value, pod: &Value) -> Vec<String> {
     let mut faults = Vec::new();

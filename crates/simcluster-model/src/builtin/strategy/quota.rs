@@ -1,4 +1,4 @@
-//! What objects use of ResourceQuotas.
+//! What objects use of `ResourceQuotas`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

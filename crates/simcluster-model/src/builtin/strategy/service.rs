@@ -292,25 +292,22 @@ fn allocate_ips(
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     let asked = items(service, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
-    let ip = match asked.map(str::to_owned).filter(|ip| !ip.is_empty()) {
-        Some(ip) => {
-            if let Err(why) = around.reservation.address(&ip) {
-                let ips = at(service, &["spec", "clusterIPs"]).cloned().unwrap_or_default();
-                let why = format!("failed to allocate IP {ip}: {why}");
-                let fault = FieldError::invalid("spec.clusterIPs", &ips, &why);
-                return Err(ApiError::invalid(resource.names(), object::name(service), &[fault]));
-            }
-            ip
+    let ip = if let Some(ip) = asked.map(str::to_owned).filter(|ip| !ip.is_empty()) {
+        if let Err(why) = around.reservation.address(&ip) {
+            let ips = at(service, &["spec", "clusterIPs"]).cloned().unwrap_or_default();
+            let why = format!("failed to allocate IP {ip}: {why}");
+            let fault = FieldError::invalid("spec.clusterIPs", &ips, &why);
+            return Err(ApiError::invalid(resource.names(), object::name(service), &[fault]));
         }
-        None => {
-            let random = (around.random)();
-            let given = around.reservation.any_address(random).map_err(|why| {
-                let name = object::name(service);
-                let text = format!("failed to allocate a serviceIP for Service {name:?}: {why}");
-                ApiError::internal(&text)
-            })?;
-            given.to_string()
-        }
+        ip
+    } else {
+        let random = (around.random)();
+        let given = around.reservation.any_address(random).map_err(|why| {
+            let name = object::name(service);
+            let text = format!("failed to allocate a serviceIP for Service {name:?}: {why}");
+            ApiError::internal(&text)
+        })?;
+        given.to_string()
     };
     put_spec(service, "clusterIP", json!(ip));
     put_spec(service, "clusterIPs", json!([ip]));
