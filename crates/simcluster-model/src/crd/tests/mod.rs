@@ -57,6 +57,9 @@ fn things(versions: &Value) -> Vec<Resource> {
 /// What a create answers, as far as it depends on the body alone, and the unknown fields.
 fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiError> {
     let decoded = resource.strategy.decode(resource, body)?;
+    if let Some(refused) = decoded.refused {
+        return Err(refused);
+    }
     let mut object = decoded.object;
     resource.strategy.default(resource, &mut object);
     let mut random = || 0;
