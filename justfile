@@ -40,9 +40,13 @@ snapshots:
 manifests:
     cargo run --quiet --package simpleapp-operator -- manifests --output-dir config
 
-# Measure the simulated cluster: start-up, writes, watches, lists
+# Measure the simulated cluster, and beside it a real one if KUBEBUILDER_ASSETS names its programs
 bench *ARGS:
     cargo run --profile bench --package simcluster --example bench -- {{ ARGS }}
+
+# Measure how many apps the sandbox's cluster bears: CPU time and memory until all are at rest
+scale *ARGS:
+    cargo run --profile bench --package simpleapp-operator --example ten_thousand -- {{ ARGS }}
 
 # Build the programs of a real control plane and print their folder
 kube-assets *NAMES:

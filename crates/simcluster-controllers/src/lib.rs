@@ -15,16 +15,17 @@ use crate::types::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
 };
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::PostParams;
 use kube::runtime::watcher;
 
-use self::owners::group_of;
 use self::runtime::{Hands, Informer, Recorder, Tasks};
 use simcluster_clock::Clock;
 
 mod deployment;
+mod disruption;
 mod endpoints;
 mod garbage;
 mod kinds;
@@ -66,6 +67,8 @@ pub enum Kind {
     Namespace,
     /// Services lead to the Pods that they select.
     Endpoints,
+    /// `PodDisruptionBudgets` say how many of their Pods may go.
+    Disruption,
 }
 
 impl Kind {
@@ -81,6 +84,7 @@ impl Kind {
             Self::Garbage,
             Self::Namespace,
             Self::Endpoints,
+            Self::Disruption,
         ])
     }
 }
@@ -184,22 +188,26 @@ struct Informers {
     default_accounts: Informer<ServiceAccount>,
     root_cas: Informer<ConfigMap>,
     definitions: Informer<CustomResourceDefinition>,
+    budgets: Informer<PodDisruptionBudget>,
 }
 
 impl Informers {
     fn new() -> Self {
         Self {
-            deployments: Informer::new(|_| None),
-            replica_sets: Informer::new(|object| Some(group_of(object))),
-            pods: Informer::new(|object| Some(group_of(object))),
-            nodes: Informer::new(|_| None),
-            services: Informer::new(|_| None),
-            endpoint_slices: Informer::new(endpoints::service_of),
-            endpoints: Informer::new(|_| None),
-            namespaces: Informer::new(|_| None),
-            default_accounts: Informer::new(|_| None),
-            root_cas: Informer::new(|_| None),
-            definitions: Informer::new(|_| None),
+            deployments: Informer::new(),
+            replica_sets: Informer::indexed(|set| vec![owners::group_of(set)]),
+            pods: Informer::indexed(pods::groups_of),
+            nodes: Informer::new(),
+            services: Informer::new(),
+            endpoint_slices: Informer::indexed(|slice| {
+                Vec::from_iter(endpoints::service_of(slice))
+            }),
+            endpoints: Informer::new(),
+            namespaces: Informer::new(),
+            default_accounts: Informer::new(),
+            root_cas: Informer::new(),
+            definitions: Informer::new(),
+            budgets: Informer::indexed(|budget| Vec::from_iter(budget.metadata.namespace.clone())),
         }
     }
 
@@ -215,6 +223,7 @@ impl Informers {
         self.endpoints.start(client, config(), tasks);
         self.namespaces.start(client, config(), tasks);
         self.definitions.start(client, config(), tasks);
+        self.budgets.start(client, config(), tasks);
         let named = |name: &str| config().fields(&format!("metadata.name={name}"));
         let (accounts, root_cas) = (named(serviceaccount::DEFAULT), named(serviceaccount::ROOT_CA));
         self.default_accounts.start(client, accounts, tasks);
@@ -225,7 +234,7 @@ impl Informers {
 /// Starts controllers on the current runtime. `client_for` makes a client for a controller's user, by
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
 /// `root-ca-cert-publisher`, `generic-garbage-collector`, `namespace-controller`,
-/// `endpointslice-controller`, `endpoint-controller`, `kube-scheduler`, `kubelet`, and
+/// `endpointslice-controller`, `endpoint-controller`, `disruption-controller`, `kube-scheduler`, `kubelet`, and
 /// `kube-controller-manager` for the watches that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
@@ -284,6 +293,12 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
             client_for("endpoint-controller"),
             &mut informers,
         );
+        tasks.run(controller, queue);
+    }
+    if kinds.contains(&Kind::Disruption) {
+        let user = "disruption-controller";
+        let hands = hands(user, "controllermanager", MANAGER, &mut tasks);
+        let (controller, queue) = disruption::Controller::wire(hands, &mut informers);
         tasks.run(controller, queue);
     }
     informers.start(&client_for(MANAGER), &mut tasks);

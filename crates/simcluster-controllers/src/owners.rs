@@ -50,6 +50,12 @@ pub(crate) fn orphans_of(namespace: &str) -> String {
     format!("orphans of {namespace}")
 }
 
+/// The labels that a selector wants, whatever its expressions want beside.
+pub(crate) fn labels_of(selector: &LabelSelector) -> &BTreeMap<String, String> {
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    selector.match_labels.as_ref().unwrap_or(&NONE)
+}
+
 /// Whether a selector that is not empty matches the labels; an invalid one matches nothing.
 pub(crate) fn matches(selector: &LabelSelector, labels: Option<&BTreeMap<String, String>>) -> bool {
     let none = BTreeMap::new();

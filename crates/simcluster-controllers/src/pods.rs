@@ -1,7 +1,40 @@
 //! Questions about Pods that several controllers ask.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
+
+use super::owners::{controller_of, group_of, orphans_of};
+use super::runtime::Store;
+use super::runtime::selectors::Pairs;
+
+/// The groups that Pods are found under: their controller's, and one for each label.
+pub(crate) fn groups_of(pod: &Pod) -> Vec<String> {
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let labels = pod.metadata.labels.iter().flatten();
+    let labels = labels.map(|(key, value)| labelled(namespace, key, value));
+    std::iter::once(group_of(pod)).chain(labels).collect()
+}
+
+fn labelled(namespace: &str, key: &str, value: &str) -> String {
+    format!("{key}={value} in {namespace}")
+}
+
+/// Pods of a namespace among which are all with these labels. There must be one label at least.
+pub(crate) fn with_labels(pods: &Store<Pod>, namespace: &str, labels: &Pairs) -> Vec<Arc<Pod>> {
+    pods.smallest_group(labels.iter().map(|(key, value)| labelled(namespace, key, value)))
+}
+
+/// Pods of a namespace among which are all without controller that a selector with these labels may
+/// match.
+pub(crate) fn orphans(pods: &Store<Pod>, namespace: &str, labels: Option<&Pairs>) -> Vec<Arc<Pod>> {
+    let labels = labels.into_iter().flatten();
+    let labels = labels.map(|(key, value)| labelled(namespace, key, value));
+    let mut found = pods.smallest_group(labels.chain([orphans_of(namespace)]));
+    found.retain(|pod| controller_of(&pod.metadata).is_none());
+    found
+}
 
 /// The phase; empty if unset.
 pub(crate) fn phase(pod: &Pod) -> &str {

@@ -2,8 +2,8 @@
 //! tolerated; of those to the one with the fewest Pods. Resources, affinity and priorities are not
 //! weighed: simulated nodes never run full.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::core::v1::{
     Binding, Node, ObjectReference, Pod, PodCondition, PodSpec, Taint, Toleration,
@@ -28,7 +28,51 @@ pub(crate) struct Controller {
     hands: Hands,
     nodes: Arc<Store<Node>>,
     pods: Arc<Store<Pod>>,
+    ledger: Arc<Mutex<Ledger>>,
     own: OwnWrites,
+}
+
+/// What scheduling asks of all Pods together, kept up with each change of one.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Ledger {
+    /// The active Pods of each node.
+    load: BTreeMap<String, usize>,
+    /// The Pods that want a node.
+    unbound: BTreeSet<Key>,
+}
+
+impl Ledger {
+    /// A Pod was one thing and is another.
+    fn replace(&mut self, old: Option<&Pod>, new: Option<&Pod>) {
+        if let Some(pod) = old {
+            self.unbound.remove(&Key::of(pod));
+            if let Some(node) = taken(pod)
+                && let Some(count) = self.load.get_mut(node)
+            {
+                *count -= 1;
+                if *count == 0 {
+                    self.load.remove(node);
+                }
+            }
+        }
+        if let Some(pod) = new {
+            if wants_node(pod) {
+                self.unbound.insert(Key::of(pod));
+            }
+            if let Some(node) = taken(pod) {
+                *self.load.entry(node.to_owned()).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// The node on which a Pod takes room.
+fn taken(pod: &Pod) -> Option<&str> {
+    Some(pods::node(pod)).filter(|node| !node.is_empty() && pods::is_active(pod))
+}
+
+fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Controller {
@@ -39,17 +83,20 @@ impl Controller {
             hands,
             nodes: Arc::clone(&informers.nodes.store),
             pods: Arc::clone(&informers.pods.store),
+            ledger: Arc::default(),
             own: OwnWrites::default(),
         };
-        let to = Arc::clone(&queue);
-        informers.pods.on_change(&queue, move |change| match change.new {
-            Some(pod) if wants_node(pod) => to.add(Key::of(pod.as_ref())),
-            Some(_) | None => {}
-        });
-        let (to, pods) = (Arc::clone(&queue), Arc::clone(&controller.pods));
-        informers.nodes.on_change(&queue, move |_| {
-            for pod in pods.all().iter().filter(|pod| wants_node(pod)) {
+        let (to, ledger) = (Arc::clone(&queue), Arc::clone(&controller.ledger));
+        informers.pods.on_change(&queue, move |change| {
+            lock(&ledger).replace(change.old.map(Arc::as_ref), change.new.map(Arc::as_ref));
+            if let Some(pod) = change.states().filter(|pod| wants_node(pod)).last() {
                 to.add(Key::of(pod.as_ref()));
+            }
+        });
+        let (to, ledger) = (Arc::clone(&queue), Arc::clone(&controller.ledger));
+        informers.nodes.on_change(&queue, move |_| {
+            for key in &lock(&ledger).unbound {
+                to.add(key.clone());
             }
         });
         (controller, queue)
@@ -134,11 +181,8 @@ impl Reconcile for Controller {
         if !self.own.all_heard(&key) {
             return Ok(Next::Wait);
         }
-        let mut load: BTreeMap<String, usize> = BTreeMap::new();
-        for pod in self.pods.all().iter().filter(|pod| pods::is_active(pod)) {
-            *load.entry(pods::node(pod).to_owned()).or_default() += 1;
-        }
-        match choose(&pod, &self.nodes.all(), &load) {
+        let choice = choose(&pod, &self.nodes.all(), &lock(&self.ledger).load);
+        match choice {
             Ok(node) => self.bind(&key, &pod, &node).await?,
             Err(why) => self.report(&key, &pod, &why).await?,
         }
@@ -161,12 +205,12 @@ fn choose(
     nodes: &[Arc<Node>],
     load: &BTreeMap<String, usize>,
 ) -> Result<String, String> {
-    let spec = pod.spec.clone().unwrap_or_default();
+    let spec = pod.spec.as_ref();
     let mut refusals: BTreeMap<String, usize> = BTreeMap::new();
     let mut best: Option<(usize, &str)> = None;
     for node in nodes {
         let name = node.metadata.name.as_deref().unwrap_or_default();
-        if let Some(why) = refusal(&spec, node) {
+        if let Some(why) = refusal(spec, node) {
             *refusals.entry(why).or_default() += 1;
             continue;
         }
@@ -188,23 +232,24 @@ fn choose(
 }
 
 /// Why a node does not take a Pod.
-fn refusal(spec: &PodSpec, node: &Node) -> Option<String> {
-    let node_spec = node.spec.clone().unwrap_or_default();
-    if node_spec.unschedulable == Some(true) {
+fn refusal(spec: Option<&PodSpec>, node: &Node) -> Option<String> {
+    let node_spec = node.spec.as_ref();
+    if node_spec.is_some_and(|spec| spec.unschedulable == Some(true)) {
         return Some("node(s) were unschedulable".to_owned());
     }
-    let labels = node.metadata.labels.clone().unwrap_or_default();
-    let selects = |(key, value): (&String, &String)| labels.get(key) == Some(value);
-    if !spec.node_selector.iter().flatten().all(selects) {
+    let labels = node.metadata.labels.as_ref();
+    let selects =
+        |(key, value): (&String, &String)| labels.and_then(|all| all.get(key)) == Some(value);
+    if !spec.and_then(|spec| spec.node_selector.as_ref()).into_iter().flatten().all(selects) {
         return Some("node(s) didn't match Pod's node affinity/selector".to_owned());
     }
-    let tolerations = spec.tolerations.clone().unwrap_or_default();
+    let tolerations = || spec.and_then(|spec| spec.tolerations.as_ref()).into_iter().flatten();
     if let Some(taint) = node_spec
-        .taints
-        .iter()
+        .and_then(|spec| spec.taints.as_ref())
+        .into_iter()
         .flatten()
         .filter(|taint| taint.effect != "PreferNoSchedule")
-        .find(|taint| !tolerations.iter().any(|toleration| tolerates(toleration, taint)))
+        .find(|taint| !tolerations().any(|toleration| tolerates(toleration, taint)))
     {
         let value = taint.value.as_deref().unwrap_or_default();
         return Some(format!("node(s) had untolerated taint {{{}: {value}}}", taint.key));
@@ -226,4 +271,56 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
         && (is_any_value
             || toleration.value.as_deref().unwrap_or_default()
                 == taint.value.as_deref().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may fail by panicking")]
+
+    use proptest::prelude::{prop_assert_eq, proptest};
+
+    use super::*;
+
+    /// A Pod in one of four states, on one of two nodes if it is bound.
+    fn pod(name: u8, state: u8, node: bool) -> Pod {
+        let node = if node { "one" } else { "two" };
+        let pod = match state {
+            0 => json!({}),
+            1 => json!({ "spec": { "containers": [], "nodeName": node } }),
+            2 => json!({
+                "spec": { "containers": [], "nodeName": node }, "status": { "phase": "Succeeded" },
+            }),
+            _ => json!({ "spec": { "containers": [], "schedulerName": "another" } }),
+        };
+        let mut pod: Pod = serde_json::from_value(pod).unwrap();
+        pod.metadata.name = Some(name.to_string());
+        pod
+    }
+
+    proptest! {
+        #[test]
+        fn the_ledger_says_what_all_pods_say(
+            changes in proptest::collection::vec((0..5_u8, 0..6_u8, proptest::bool::ANY), 0..40),
+        ) {
+            let mut ledger = Ledger::default();
+            let mut all: BTreeMap<u8, Pod> = BTreeMap::new();
+            for (name, state, node) in changes {
+                let new = (state < 4).then(|| pod(name, state, node));
+                let old = match new.clone() {
+                    Some(new) => all.insert(name, new),
+                    None => all.remove(&name),
+                };
+                ledger.replace(old.as_ref(), new.as_ref());
+            }
+            let mut scanned = Ledger::default();
+            for pod in all.values() {
+                if wants_node(pod) {
+                    scanned.unbound.insert(Key::of(pod));
+                } else if pods::is_active(pod) && !pods::node(pod).is_empty() {
+                    *scanned.load.entry(pods::node(pod).to_owned()).or_default() += 1;
+                }
+            }
+            prop_assert_eq!(ledger, scanned);
+        }
+    }
 }

@@ -22,6 +22,8 @@ pub struct ApiError {
     pub details: Option<Box<Details>>,
     /// `metadata.continue` of the Status (only 410 on a list has it).
     pub continue_token: Option<String>,
+    /// The whole Status as somebody else wrote it (an admission webhook); all else is left out then.
+    pub status: Option<Box<Value>>,
 }
 
 /// `StatusDetails`.
@@ -94,7 +96,14 @@ impl ApiError {
     /// An error with no details.
     #[must_use]
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: None, continue_token: None }
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            continue_token: None,
+            status: None,
+        }
     }
 
     /// The same with other details.
@@ -233,9 +242,23 @@ impl ApiError {
         Self::new(501, "NotImplemented", format!("simcluster does not support {what}"))
     }
 
+    /// The refusal of an admission webhook, with all that it says.
+    #[must_use]
+    pub fn from_status(code: u16, status: Value) -> Self {
+        let message = status.get("message").and_then(Value::as_str).unwrap_or_default();
+        let retry = status.pointer("/details/retryAfterSeconds").and_then(Value::as_u64);
+        let retry_after_seconds = retry.and_then(|seconds| u32::try_from(seconds).ok());
+        let details = Details { retry_after_seconds, ..Details::default() };
+        let error = Self::new(code, "", message).with_details(details);
+        Self { status: Some(Box::new(status)), ..error }
+    }
+
     /// The `Status` object.
     #[must_use]
     pub fn to_status(&self) -> Value {
+        if let Some(status) = &self.status {
+            return Value::clone(status);
+        }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code,

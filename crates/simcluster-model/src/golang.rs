@@ -35,7 +35,9 @@ pub fn duration(text: &str) -> SignedDuration {
             _ => 1.0,
         };
         let seconds = number.parse::<f64>().unwrap_or_default() * seconds;
-        total = total.saturating_add(SignedDuration::try_from_secs_f64(seconds).unwrap_or(SignedDuration::MAX));
+        total = total.saturating_add(
+            SignedDuration::try_from_secs_f64(seconds).unwrap_or(SignedDuration::MAX),
+        );
         rest = tail;
     }
     let longest = SignedDuration::from_nanos(i64::MAX);

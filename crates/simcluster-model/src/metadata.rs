@@ -16,6 +16,29 @@ pub const ORPHAN: &str = "orphan";
 /// Finalizer by which the garbage collector deletes dependents first.
 pub const FOREGROUND: &str = "foregroundDeletion";
 
+/// Whether a field of metadata holds nothing: Go does not print it then.
+#[must_use]
+pub fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether all metadata is as Go prints it: no field is empty, and no label or annotation is null. An
+/// applied custom resource need not be.
+#[must_use]
+pub fn is_tidy(metadata: &Map<String, Value>) -> bool {
+    let has_null = |field: &str| {
+        let map = metadata.get(field).and_then(Value::as_object);
+        map.is_some_and(|map| map.values().any(Value::is_null))
+    };
+    !metadata.values().any(is_empty) && !has_null("labels") && !has_null("annotations")
+}
+
 /// Faults of labels, annotations and owner references: what the server looks at in every write.
 #[must_use]
 pub fn map_and_owner_faults(path: &str, metadata: &Map<String, Value>) -> Vec<FieldError> {

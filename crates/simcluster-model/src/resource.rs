@@ -98,6 +98,8 @@ pub struct Decoded {
     pub object: Value,
     /// Paths of the unknown fields that were dropped, in the order the server lists them.
     pub unknown: Vec<String>,
+    /// Why the object is none of the resource all the same: said once unknown fields have been.
+    pub refused: Option<ApiError>,
 }
 
 /// What a strategy may look at beside the object itself.
@@ -108,6 +110,8 @@ pub struct Surroundings<'a> {
     pub random: &'a mut dyn FnMut() -> u64,
     /// All stored objects of a resource, by `group/plural` (core: `/plural`).
     pub stored: &'a dyn Fn(&str) -> Vec<Arc<Value>>,
+    /// The stored object of a resource by namespace (empty where there is none) and name.
+    pub get: &'a dyn Fn(&str, &str, &str) -> Option<Arc<Value>>,
     /// What a Service gets from the cluster.
     pub reservation: &'a mut Reservation,
 }
@@ -259,6 +263,12 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     /// API group that a refusal of an invalid object names: that of the type behind the resource.
     fn invalid_group<'a>(&self, resource: &'a Resource) -> &'a str {
         &resource.group
+    }
+
+    /// Whether finalizers must be the server's own or have a domain. Custom resources are only warned
+    /// of.
+    fn knows_finalizers(&self) -> bool {
+        false
     }
 
     /// Whether an object without finalizers that is being deleted may go (Namespaces wait for their

@@ -1,12 +1,14 @@
 //! A Kubernetes API server in memory, without transport: `http::handle` answers requests as the real
 //! one does.
 
-mod admission;
+pub mod admission;
 pub mod auth;
 pub mod gate;
 pub mod http;
 mod lifecycle;
+pub mod resources;
 pub mod server;
 pub mod store;
 pub mod trace;
 pub mod verbs;
+pub mod webhook;

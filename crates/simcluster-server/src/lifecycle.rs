@@ -66,6 +66,7 @@ pub(crate) fn after_write(
 
 /// Serves what the CRDs that are there define.
 pub(crate) fn serve_all(server: &ApiServer) {
+    let _alone = server.lifecycle();
     for definition in server.stored(DEFINITIONS) {
         progress(server, object::name(&definition));
     }

@@ -59,16 +59,19 @@ impl Request {
         format!("{user}: {verb} {resource}{slash}{} {namespace}/{name}", self.subresource)
     }
 
+    /// The memory that it takes, in bytes.
     fn size(&self) -> usize {
-        [&self.body, &self.answer].into_iter().flatten().map(Bytes::len).sum()
+        let Self { user, verb, group, resource, subresource, namespace, name, line, .. } = self;
+        let texts = [user, verb, group, resource, subresource, namespace, name, line];
+        let texts: usize = texts.into_iter().map(String::capacity).sum();
+        let bodies = [&self.body, &self.answer].into_iter().flatten().map(Bytes::len);
+        size_of::<Self>() + texts + bodies.sum::<usize>()
     }
 }
 
-/// Requests kept at most: the record of a sandbox that runs for days stays bounded.
-const REQUESTS_MAX: usize = 200_000;
-
-/// Bytes of bodies kept at most; the oldest requests go with theirs.
-const BODIES_MAX_BYTES: usize = 64 << 20;
+/// Memory that the record may take, in bytes; then the oldest requests go. It holds more than a hundred
+/// thousand requests without bodies, and keeps a sandbox that runs for days bounded.
+const BYTES_MAX: usize = 96 << 20;
 
 /// A shared record; clones see the same requests.
 #[derive(Debug, Clone, Default)]
@@ -82,7 +85,7 @@ struct Record {
     kept: VecDeque<Request>,
     /// How many older ones were dropped.
     dropped: usize,
-    /// Bytes of the bodies that are kept.
+    /// The memory that the kept ones take, in bytes.
     size: usize,
     /// How many requests came in: to the server, and of each user.
     entered: u64,
@@ -115,7 +118,7 @@ impl Trace {
         let mut record = self.lock();
         record.size += request.size();
         record.kept.push_back(request);
-        while record.kept.len() > REQUESTS_MAX || record.size > BODIES_MAX_BYTES {
+        while record.size > BYTES_MAX {
             let Some(oldest) = record.kept.pop_front() else { break };
             record.size -= oldest.size();
             record.dropped += 1;

@@ -1,58 +1,47 @@
-//! Measures a simulated cluster in this process: start, creates, reads, watch deliveries.
+//! Measures the simulated cluster, and beside it a real kube-apiserver with etcd.
 //!
-//! `cargo run --profile bench -p simcluster --example bench [OBJECTS]`. Run it twice and compare ratios, not
-//! seconds: those are the machine's.
+//! `just bench [OBJECTS]`, or `cargo run --profile bench -p simcluster --example bench [OBJECTS]`. With
+//! `KUBEBUILDER_ASSETS` (`hack/kube-assets/build` prints it) the real one is measured in the same run.
+//! Compare ratios, not seconds: those are the machine's.
+//!
+//! - in process: what a test pays. Requests go through kube's client, watches are counted as lines.
+//! - growth: the same work on ten and a hundred times as many objects. Linear cost shows as equal times
+//!   for one object.
+//! - served: CPU time of the server's processes for one request over HTTPS.
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the machine's clock")]
 
+#[path = "bench/in_process.rs"]
+mod in_process;
+#[path = "bench/machine.rs"]
+mod machine;
+#[path = "bench/served.rs"]
+mod served;
+
 use std::io::Write as _;
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams, ObjectMeta, PostParams, WatchParams};
-use simcluster::cluster::SimCluster;
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> anyhow::Result<()> {
-    let objects: u32 = match std::env::args().nth(1) {
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [served::SERVE] => return served::serve(),
+        [served::MEASURE, objects] => return served::measure(objects.parse()?),
+        _ => {}
+    }
+    let objects: u32 = match arguments.first() {
         Some(text) => text.parse().context("OBJECTS must be a number")?,
         None => 10_000,
     };
-    let begin = Instant::now();
-    let cluster = SimCluster::builder().controllers(false).real_time().start()?;
-    report("start of a bare cluster", 1, begin.elapsed())?;
-
-    let api: Api<ConfigMap> = Api::default_namespaced(cluster.client());
-    let begin = Instant::now();
-    for number in 0..objects {
-        let metadata = ObjectMeta { name: Some(format!("c-{number}")), ..ObjectMeta::default() };
-        let object = ConfigMap { metadata, ..ConfigMap::default() };
-        api.create(&PostParams::default(), &object).await?;
-    }
-    report("creates", objects, begin.elapsed())?;
-
-    let begin = Instant::now();
-    for number in 0..objects {
-        api.get(&format!("c-{number}")).await?;
-    }
-    report("gets", objects, begin.elapsed())?;
-
-    let begin = Instant::now();
-    let list = api.list(&ListParams::default()).await?;
-    anyhow::ensure!(list.items.len() == usize::try_from(objects)?, "a list lost objects");
-    report("list of all of them", 1, begin.elapsed())?;
-
-    let begin = Instant::now();
-    let events = api.watch(&WatchParams::default(), "0").await?.boxed();
-    let events: Vec<_> = events.take(usize::try_from(objects)?).try_collect().await?;
-    anyhow::ensure!(events.len() == usize::try_from(objects)?, "a watch lost events");
-    report("watch deliveries", objects, begin.elapsed())
+    say("in process")?;
+    in_process::run(objects)?;
+    say("\ngrowth: microseconds for one object")?;
+    in_process::growth(&[objects / 10, objects, objects.saturating_mul(10)])?;
+    say("\nserved: microseconds of the server's CPU for one")?;
+    served::compare(objects.min(4_000))
 }
 
-fn report(what: &str, count: u32, time: Duration) -> anyhow::Result<()> {
-    let milliseconds = time.as_secs_f64() * 1e3;
-    let rate = f64::from(count) / time.as_secs_f64();
-    writeln!(std::io::stdout(), "{what:<28} {count:>8}  {milliseconds:>10.2} ms  {rate:>10.0}/s")?;
-    Ok(())
+/// Prints a line.
+fn say(text: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{text}").context("standard output is closed")
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "serve")]
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -13,10 +13,13 @@ use crate::client;
 #[cfg(feature = "serve")]
 use crate::serve::{self, Served};
 pub use crate::settle::{NotSettled, Settle};
+use crate::webhooks::Webhooks;
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
 use simcluster_model::allocation::ServiceNetwork;
 use simcluster_model::error::ApiError;
+use simcluster_model::resource::Resource;
+use simcluster_server::admission::Plugin;
 use simcluster_server::auth::{self, User};
 use simcluster_server::gate::{ConnectionReset, Faults};
 use simcluster_server::http;
@@ -39,10 +42,12 @@ pub struct Builder {
     kinds: BTreeSet<controllers::Kind>,
     nodes: u8,
     clock: Option<Clock>,
-    service_network: ServiceNetwork,
-    disabled_admission: BTreeSet<String>,
+    plugins: Vec<Arc<dyn Plugin>>,
+    warn_of_idle_kinds: bool,
     shuffled: bool,
     bodies: bool,
+    service_network: ServiceNetwork,
+    disabled_admission: BTreeSet<String>,
 }
 
 impl Builder {
@@ -75,6 +80,22 @@ impl Builder {
         self
     }
 
+    /// Adds a plugin to admission: a rule of this process that is asked about every write, before the
+    /// webhooks that configurations name.
+    #[must_use]
+    pub fn admission(mut self, plugin: impl Plugin + 'static) -> Self {
+        self.plugins.push(Arc::new(plugin));
+        self
+    }
+
+    /// Whether a client that creates a `StatefulSet`, a Job or another object that nothing acts on here is
+    /// told so by a `Warning` header, which no real server sends (default: yes).
+    #[must_use]
+    pub fn warn_of_idle_kinds(mut self, warn: bool) -> Self {
+        self.warn_of_idle_kinds = warn;
+        self
+    }
+
     /// How many Nodes there are (default: 1).
     #[must_use]
     pub fn nodes(mut self, count: u8) -> Self {
@@ -86,21 +107,6 @@ impl Builder {
     #[must_use]
     pub fn real_time(mut self) -> Self {
         self.clock = Some(Clock::real());
-        self
-    }
-
-    /// The network of the addresses that Services get (default: `10.0.0.0/16`).
-    #[must_use]
-    pub fn service_network(mut self, network: ServiceNetwork) -> Self {
-        self.service_network = network;
-        self
-    }
-
-    /// Turns admission plugins off, by kube-apiserver's names (`--disable-admission-plugins`). A name
-    /// that no plugin has turns nothing off.
-    #[must_use]
-    pub fn without_admission(mut self, plugins: BTreeSet<String>) -> Self {
-        self.disabled_admission = plugins;
         self
     }
 
@@ -119,6 +125,21 @@ impl Builder {
         self
     }
 
+    /// The network of the addresses that Services get (default: `10.0.0.0/16`).
+    #[must_use]
+    pub fn service_network(mut self, network: ServiceNetwork) -> Self {
+        self.service_network = network;
+        self
+    }
+
+    /// Turns admission plugins off, by kube-apiserver's names (`--disable-admission-plugins`). A name
+    /// that no plugin has turns nothing off.
+    #[must_use]
+    pub fn without_admission(mut self, plugins: BTreeSet<String>) -> Self {
+        self.disabled_admission = plugins;
+        self
+    }
+
     /// Starts the cluster. Must be called on a tokio runtime: a paused one for virtual time.
     pub fn start(self) -> Result<SimCluster, StartError> {
         if tokio::runtime::Handle::try_current().is_err() {
@@ -128,17 +149,26 @@ impl Builder {
         let clock = self.clock.unwrap_or_else(|| Clock::starting_at(start));
         let mut server = ApiServer::new(clock, self.seed);
         server.set_service_network(self.service_network);
-        server.disable_admission(self.disabled_admission);
+        for name in &self.disabled_admission {
+            server.disable_admission_plugin(name);
+        }
         if self.shuffled {
             server.shuffle();
         }
         server.trace().keep_bodies(self.bodies);
         let server = Arc::new(server);
         bootstrap(&server)?;
+        let webhooks = Webhooks::default();
+        server.set_webhook_caller(Arc::new(webhooks.clone()));
+        for plugin in self.plugins {
+            server.add_admission_plugin(plugin);
+        }
         for crd in self.crds {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
         }
         server.compact(server.revision());
+        server.count_quotas(self.controllers);
+        server.warn_of_idle_kinds(self.warn_of_idle_kinds);
         let controllers = self.controllers.then(|| {
             let clients = server.clone();
             let client_for = move |name: &str| client::client(&clients, User::controller(name));
@@ -149,7 +179,7 @@ impl Builder {
             };
             controllers::start(client_for, &config)
         });
-        Ok(SimCluster { server, controllers })
+        Ok(SimCluster { server, controllers, webhooks })
     }
 }
 
@@ -159,6 +189,7 @@ pub struct SimCluster {
     server: Arc<ApiServer>,
     #[expect(dead_code, reason = "holds the controllers, which stop when it is dropped")]
     controllers: Option<Controllers>,
+    webhooks: Webhooks,
 }
 
 impl SimCluster {
@@ -172,10 +203,12 @@ impl SimCluster {
             kinds: controllers::Kind::all(),
             nodes: 1,
             clock: None,
-            service_network: ServiceNetwork::default(),
-            disabled_admission: BTreeSet::new(),
+            plugins: Vec::new(),
+            warn_of_idle_kinds: true,
             shuffled: false,
             bodies: false,
+            service_network: ServiceNetwork::default(),
+            disabled_admission: BTreeSet::new(),
         }
     }
 
@@ -183,6 +216,12 @@ impl SimCluster {
     #[must_use]
     pub fn server(&self) -> &Arc<ApiServer> {
         &self.server
+    }
+
+    /// How the cluster reaches webhooks: by HTTPS, unless this says otherwise.
+    #[must_use]
+    pub fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
     }
 
     /// The cluster's clock.
@@ -294,8 +333,25 @@ impl From<ApiError> for StartError {
     }
 }
 
+/// Makes what every cluster has from the start. It is the same each time but for UIDs and times, so the
+/// work of checking it is done once in a process.
+fn bootstrap(server: &ApiServer) -> Result<(), ApiError> {
+    static MADE: OnceLock<Vec<(Arc<Resource>, Arc<Value>)>> = OnceLock::new();
+    let made = if let Some(made) = MADE.get() {
+        made
+    } else {
+        let first = ApiServer::new(*server.clock(), 0);
+        install(&first)?;
+        MADE.get_or_init(|| first.snapshot())
+    };
+    for (resource, object) in made {
+        server.adopt(resource, object);
+    }
+    Ok(())
+}
+
 /// What every cluster has from the start (rows NS02, HT07).
-fn bootstrap(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+fn install(server: &ApiServer) -> Result<(), ApiError> {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         server.install("", "v1", "namespaces", json!({ "metadata": { "name": name } }))?;
     }

@@ -8,9 +8,10 @@ mod retry;
 #[cfg(feature = "serve")]
 pub mod serve;
 mod settle;
+pub mod webhooks;
 
 pub use simcluster_clock as clock;
 pub use simcluster_controllers as controllers;
 pub use simcluster_model::allocation::{InvalidNetwork, ServiceNetwork};
 pub use simcluster_server::http::{Body, unauthorized};
-pub use simcluster_server::{auth, server, trace};
+pub use simcluster_server::{admission, auth, server, trace};

@@ -60,7 +60,8 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Retries {
         self.done += 1;
         let own = self.backoff.next_backoff();
         let asked = answer.headers().get(http::header::RETRY_AFTER);
-        let asked = asked.and_then(|text| text.to_str().ok()?.parse().ok()).map(Duration::from_secs);
+        let asked =
+            asked.and_then(|text| text.to_str().ok()?.parse().ok()).map(Duration::from_secs);
         match asked {
             Some(asked) if own.deadline() <= tokio::time::Instant::now() + asked => {
                 Some(tokio::time::sleep(asked))

@@ -10,11 +10,11 @@ use kube::api::{DeleteParams, Preconditions};
 
 use self::numbers::Strategy;
 use self::plan::{Action, Plan};
-use super::owners::{self, claim, controller_of, is_controlled_by, matches, orphans_of};
+use super::owners::{self, claim, controller_of, is_controlled_by, labels_of, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
-    namespace_is_terminating, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
+    message_of, namespace_is_terminating, status_of,
 };
 use super::{Informers, post_params};
 
@@ -31,6 +31,7 @@ mod tests;
 pub(crate) struct Controller {
     hands: Hands,
     deployments: Arc<Store<Deployment>>,
+    selectors: Arc<Selectors>,
     sets: Arc<Store<ReplicaSet>>,
     pods: Arc<Store<Pod>>,
     own: OwnWrites,
@@ -43,15 +44,18 @@ impl Controller {
         let controller = Self {
             hands,
             deployments: Arc::clone(&informers.deployments.store),
+            selectors: informers
+                .deployments
+                .enqueue_selecting(&queue, |one| Some(labels_of(&one.spec.selector))),
             sets: Arc::clone(&informers.replica_sets.store),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),
         };
-        informers.deployments.enqueue_to(&queue);
         let (to, deployments) = (Arc::clone(&queue), Arc::clone(&controller.deployments));
+        let selectors = Arc::clone(&controller.selectors);
         informers.replica_sets.on_change(&queue, move |change| {
-            let keys: BTreeSet<Key> =
-                change.states().flat_map(|set| deployments_of(&deployments, set)).collect();
+            let of = |set: &Arc<ReplicaSet>| deployments_of(&deployments, &selectors, set);
+            let keys: BTreeSet<Key> = change.states().flat_map(of).collect();
             for key in keys {
                 to.add(key);
             }
@@ -246,7 +250,11 @@ impl Reconcile for Controller {
 }
 
 /// The Deployment that controls a ReplicaSet, or those that would adopt it.
-fn deployments_of(deployments: &Store<Deployment>, set: &ReplicaSet) -> Vec<Key> {
+fn deployments_of(
+    deployments: &Store<Deployment>,
+    selectors: &Selectors,
+    set: &ReplicaSet,
+) -> Vec<Key> {
     let namespace = set.metadata.namespace.as_deref().unwrap_or_default();
     if let Some(owner) = controller_of(&set.metadata) {
         let key = Key::new(namespace, &owner.name);
@@ -254,12 +262,10 @@ fn deployments_of(deployments: &Store<Deployment>, set: &ReplicaSet) -> Vec<Key>
             deployments.get(&key).is_some_and(|one| is_controlled_by(&set.metadata, &one.metadata));
         return is_ours.then_some(key).into_iter().collect();
     }
-    deployments
-        .in_namespace(namespace)
-        .iter()
-        .filter(|one| matches(&one.spec.selector, set.metadata.labels.as_ref()))
-        .map(|one| Key::of(one.as_ref()))
-        .collect()
+    let labels = set.metadata.labels.as_ref();
+    let mut keys = selectors.matching(namespace, labels);
+    keys.retain(|key| deployments.get(key).is_some_and(|one| matches(&one.spec.selector, labels)));
+    keys
 }
 
 /// The Deployment that a Pod belongs to through its ReplicaSet.

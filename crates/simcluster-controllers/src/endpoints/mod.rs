@@ -9,11 +9,12 @@ use kube::Client;
 use kube::api::{DeleteParams, Preconditions};
 
 use self::slices::{Action, selects};
+use super::runtime::selectors::Pairs;
 use super::runtime::{
-    Api, Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Store, namespace_is_terminating,
-    status_of,
+    Api, Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
+    namespace_is_terminating, status_of,
 };
-use super::{Informers, post_params};
+use super::{Informers, pods, post_params};
 
 mod legacy;
 mod slices;
@@ -37,6 +38,7 @@ pub(crate) struct Controller {
     slices_client: Client,
     endpoints_client: Client,
     services: Arc<Store<Service>>,
+    selectors: Arc<Selectors>,
     pods: Arc<Store<Pod>>,
     slices: Arc<Store<EndpointSlice>>,
     endpoints: Arc<Store<Endpoints>>,
@@ -55,18 +57,18 @@ impl Controller {
             slices_client,
             endpoints_client,
             services: Arc::clone(&informers.services.store),
+            selectors: informers.services.enqueue_selecting(&queue, selects),
             pods: Arc::clone(&informers.pods.store),
             slices: Arc::clone(&informers.endpoint_slices.store),
             endpoints: Arc::clone(&informers.endpoints.store),
             own: OwnWrites::default(),
         };
-        informers.services.enqueue_to(&queue);
-        let (to, services) = (Arc::clone(&queue), Arc::clone(&controller.services));
+        let (to, selectors) = (Arc::clone(&queue), Arc::clone(&controller.selectors));
         informers.pods.on_change(&queue, move |change| {
-            let namespace = change.states().last().and_then(|pod| pod.metadata.namespace.clone());
-            for service in services.in_namespace(namespace.as_deref().unwrap_or_default()) {
-                if change.states().any(|pod| is_selected(&service, pod)) {
-                    to.add(Key::of(service.as_ref()));
+            for pod in change.states() {
+                let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+                for key in selectors.matching(namespace, pod.metadata.labels.as_ref()) {
+                    to.add(key);
                 }
             }
         });
@@ -178,11 +180,12 @@ impl Reconcile for Controller {
             return Ok(Next::Wait);
         }
         let Some(service) = self.services.get(&key) else { return self.clear(&key).await };
-        if selects(&service).is_none() || service.metadata.deletion_timestamp.is_some() {
+        let Some(selector) = selects(&service) else { return Ok(Next::Done) };
+        if service.metadata.deletion_timestamp.is_some() {
             return Ok(Next::Done);
         }
-        let mut pods = self.pods.in_namespace(&key.namespace);
-        pods.retain(|pod| is_selected(&service, pod));
+        let mut pods = pods::with_labels(&self.pods, &key.namespace, selector);
+        pods.retain(|pod| is_selected(selector, pod));
         let existing = self.slices.group(&key.to_string());
         for action in slices::plan(&service, &pods, &existing) {
             self.write_slice(&key, action).await?;
@@ -195,11 +198,9 @@ impl Reconcile for Controller {
     }
 }
 
-fn is_selected(service: &Service, pod: &Pod) -> bool {
-    selects(service).is_some_and(|selector| {
-        let labels = pod.metadata.labels.as_ref();
-        selector.iter().all(|(key, value)| labels.and_then(|all| all.get(key)) == Some(value))
-    })
+fn is_selected(selector: &Pairs, pod: &Pod) -> bool {
+    let labels = pod.metadata.labels.as_ref();
+    selector.iter().all(|(key, value)| labels.and_then(|all| all.get(key)) == Some(value))
 }
 
 fn precisely(uid: Option<String>) -> DeleteParams {

@@ -67,6 +67,8 @@ impl Node {
 pub(crate) struct Graph {
     nodes: BTreeMap<String, Node>,
     dependents: BTreeMap<String, BTreeSet<String>>,
+    /// The dependents of each owner that hold it while it waits for them to go.
+    blocking: BTreeMap<String, BTreeSet<String>>,
     gone: BTreeMap<String, Node>,
 }
 
@@ -101,8 +103,6 @@ pub(crate) enum Verdict {
     SetFree(Vec<Node>),
     /// Remove the finalizer: nothing that blocks it is left.
     Release,
-    /// It waits for these.
-    WaitFor(Vec<String>),
     /// Remove the references to these owners.
     DropOwners(Vec<String>),
     /// Delete it once its own dependents are gone. `unblock`: it is part of a cycle, so its references
@@ -130,16 +130,19 @@ impl Graph {
         let before = old.as_ref().map(references).unwrap_or_default();
         for reference in &before {
             let now = node.owners().find(|one| one.uid == reference.uid);
-            if now.is_none() {
-                self.unlink(&reference.uid, &uid);
+            if now.is_none() && unlink(&mut self.dependents, &reference.uid, &uid) {
+                self.gone.remove(&reference.uid);
             }
-            let blocked = reference.block_owner_deletion == Some(true);
-            if blocked && now.is_none_or(|one| one.block_owner_deletion != Some(true)) {
+            if blocks(reference) && !now.is_some_and(blocks) {
+                unlink(&mut self.blocking, &reference.uid, &uid);
                 look.insert(reference.uid.clone());
             }
         }
         for reference in node.owners() {
             self.dependents.entry(reference.uid.clone()).or_default().insert(uid.clone());
+            if blocks(reference) {
+                self.blocking.entry(reference.uid.clone()).or_default().insert(uid.clone());
+            }
         }
         let is_changed = references(node) != before;
         if is_changed && node.owners().any(|one| self.owner(node, one) != Some(Owner::Solid)) {
@@ -171,22 +174,15 @@ impl Graph {
             self.gone.insert(uid.to_owned(), node.clone());
         }
         for reference in node.owners() {
-            self.unlink(&reference.uid, uid);
+            unlink(&mut self.blocking, &reference.uid, uid);
+            if unlink(&mut self.dependents, &reference.uid, uid) {
+                self.gone.remove(&reference.uid);
+            }
             if self.nodes.get(&reference.uid).is_some_and(Node::waits_for_dependents) {
                 look.insert(reference.uid.clone());
             }
         }
         look
-    }
-
-    fn unlink(&mut self, owner: &str, dependent: &str) {
-        if let Some(dependents) = self.dependents.get_mut(owner) {
-            dependents.remove(dependent);
-            if dependents.is_empty() {
-                self.dependents.remove(owner);
-                self.gone.remove(owner);
-            }
-        }
     }
 
     fn dependents(&self, uid: &str) -> impl Iterator<Item = &Node> {
@@ -226,7 +222,8 @@ impl Graph {
             return Verdict::SetFree(self.dependents(node.uid()).cloned().collect());
         }
         if node.waits_for_dependents() {
-            return self.judge_waiting(node);
+            let is_held = self.blocking.contains_key(node.uid());
+            return if is_held { Verdict::Keep } else { Verdict::Release };
         }
         if node.is_deleting() || owners.is_empty() {
             return Verdict::Keep;
@@ -254,17 +251,20 @@ impl Graph {
             Way::Background
         })
     }
+}
 
-    fn judge_waiting(&self, node: &Node) -> Verdict {
-        let uid = node.uid();
-        let blocks = |dependent: &&Node| {
-            dependent.owners().any(|one| one.uid == uid && one.block_owner_deletion == Some(true))
-        };
-        let blocking: Vec<&Node> = self.dependents(uid).filter(blocks).collect();
-        if blocking.is_empty() {
-            return Verdict::Release;
-        }
-        let rest = blocking.into_iter().filter(|dependent| !dependent.waits_for_dependents());
-        Verdict::WaitFor(rest.map(|dependent| dependent.uid().to_owned()).collect())
+/// Whether a dependent holds its owner by this reference.
+fn blocks(reference: &OwnerReference) -> bool {
+    reference.block_owner_deletion == Some(true)
+}
+
+/// Takes a dependent from those of an owner; whether it was the last.
+fn unlink(links: &mut BTreeMap<String, BTreeSet<String>>, owner: &str, dependent: &str) -> bool {
+    let Some(dependents) = links.get_mut(owner) else { return false };
+    dependents.remove(dependent);
+    let is_last = dependents.is_empty();
+    if is_last {
+        links.remove(owner);
     }
+    is_last
 }

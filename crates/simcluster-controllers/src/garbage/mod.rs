@@ -103,11 +103,12 @@ impl Controller {
         if watched.get(&group_kind).is_some_and(|known| known.kind == kind) {
             return;
         }
-        let mut informer: Informer<Meta> = Informer::new(|_| None);
+        let mut informer: Informer<Meta> = Informer::new();
         let (graph, queue) = (Arc::clone(&self.graph), Arc::clone(&self.queue));
         let of_kind = group_kind.clone();
         informer.on_change(&self.queue, move |change| {
             let mut graph = graph.lock().unwrap_or_else(PoisonError::into_inner);
+            let uid = change.states().last().and_then(|object| object.metadata.uid.clone());
             let look = match (change.new, change.old) {
                 (Some(new), _) => graph
                     .observe(&Node { kind: of_kind.clone(), meta: Arc::new(new.metadata.clone()) }),
@@ -117,11 +118,16 @@ impl Controller {
             for uid in look {
                 queue.add(Task::Object(uid));
             }
+            // What was done about it shows now.
+            queue.let_go(&Task::Object(uid.unwrap_or_default()));
         });
         let store = Arc::clone(&informer.store);
         let api = Api::all_with(self.hands.client.clone(), &kind.resource);
         let informer = Aborting::spawn(informer.run(api, watcher::Config::default()));
         watched.insert(group_kind, Watched { kind, store, definition, _informer: informer });
+        drop(watched);
+        // Objects may wait for an owner's kind to become known.
+        self.queue.let_all_go();
     }
 
     /// Watches what a CRD defines, or stops to.
@@ -147,6 +153,7 @@ impl Controller {
             for uid in self.graph().remove(uid) {
                 self.queue.add(Task::Object(uid));
             }
+            self.queue.let_go(&Task::Object(uid.to_owned()));
         }
     }
 
@@ -174,9 +181,8 @@ impl Controller {
             }
         }
         let verdict = self.graph().judge(&node, &owners);
-        if matches!(verdict, Verdict::Keep | Verdict::WaitFor(_)) {
+        if verdict == Verdict::Keep {
             self.acted().remove(uid);
-            self.carry_out(&kind, &node, verdict).await?;
             return Ok(Next::Done);
         }
         self.carry_out(&kind, &node, verdict).await?;
@@ -243,12 +249,6 @@ impl Controller {
     async fn carry_out(&self, kind: &Kind, node: &Node, verdict: Verdict) -> Result<(), Failure> {
         match verdict {
             Verdict::Keep => Ok(()),
-            Verdict::WaitFor(uids) => {
-                for uid in uids {
-                    self.queue.add(Task::Object(uid));
-                }
-                Ok(())
-            }
             Verdict::Release => self.drop_finalizer(kind, node, FOREGROUND).await,
             Verdict::SetFree(dependents) => {
                 for dependent in dependents {

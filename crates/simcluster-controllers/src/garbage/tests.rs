@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use proptest::prelude::{prop_assert_eq, proptest};
 use serde_json::{Value, json};
 
 use super::graph::{Graph, Node, Owner, Verdict, Way};
@@ -109,7 +111,7 @@ fn foreground_waits_for_blocking_dependents() {
     graph.observe(&child);
     let owner = waiting("owner", &[]);
     assert_eq!(looked_at(graph.observe(&owner)), ["child", "owner"]);
-    assert_eq!(judge(&graph, &owner), Verdict::WaitFor(vec!["child".to_owned()]));
+    assert_eq!(judge(&graph, &owner), Verdict::Keep, "it waits for the child");
     assert_eq!(judge(&graph, &child), Verdict::Delete(Way::Background));
     assert_eq!(looked_at(graph.remove("child")), ["owner"]);
     assert_eq!(judge(&graph, &owner), Verdict::Release);
@@ -164,4 +166,38 @@ fn finalizers_choose_the_way_of_deletion() {
     );
     graph.observe(&orphaning);
     assert_eq!(judge(&graph, &orphaning), Verdict::Delete(Way::Orphan));
+}
+
+proptest! {
+    #[test]
+    fn an_owner_is_held_by_exactly_those_that_block_it(
+        changes in proptest::collection::vec((0..4_usize, 0..3_usize, 0..3_u8), 0..40),
+    ) {
+        let mut graph = Graph::default();
+        let mut all: BTreeMap<String, Node> = BTreeMap::new();
+        for owner in 0..3 {
+            graph.observe(&waiting(&format!("owner-{owner}"), &[]));
+        }
+        for (child, owner, how) in changes {
+            let (uid, owner) = (format!("child-{child}"), format!("owner-{owner}"));
+            let mut references = references(&[&owner, "owner-0"]);
+            references[0]["blockOwnerDeletion"] = json!(how == 1);
+            references[1]["blockOwnerDeletion"] = json!(false);
+            if how == 2 {
+                graph.remove(&uid);
+                all.remove(&uid);
+            } else {
+                let child = node(&uid, &json!({ "ownerReferences": references }));
+                graph.observe(&child);
+                all.insert(uid, child);
+            }
+        }
+        for owner in 0..3 {
+            let uid = format!("owner-{owner}");
+            let holds = |one: &OwnerReference| one.uid == uid && one.block_owner_deletion == Some(true);
+            let is_held = all.values().any(|child| child.owners().any(holds));
+            let expected = if is_held { Verdict::Keep } else { Verdict::Release };
+            prop_assert_eq!(judge(&graph, &waiting(&uid, &[])), expected);
+        }
+    }
 }

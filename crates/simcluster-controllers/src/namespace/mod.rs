@@ -55,11 +55,14 @@ impl Controller {
             let began = |namespace: &Arc<Namespace>| {
                 (namespace.metadata.deletion_timestamp.clone(), namespace.spec.clone())
             };
-            if let Some(new) = change.new
-                && new.metadata.deletion_timestamp.is_some()
+            let Some(new) = change.new else { return };
+            let key = Key::of(new.as_ref());
+            if new.metadata.deletion_timestamp.is_some()
                 && change.old.map(began) != Some(began(new))
             {
-                to.add(Key::of(new.as_ref()));
+                to.add(key);
+            } else {
+                to.let_go(&key);
             }
         });
         let namespaces = Arc::clone(&informers.namespaces.store);

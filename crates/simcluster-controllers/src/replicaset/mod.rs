@@ -9,11 +9,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Preconditions};
 
 use self::plan::{Sizing, Trouble};
-use super::owners::{self, claim, controller_of, is_controlled_by, matches, orphans_of};
+use super::owners::{self, claim, controller_of, is_controlled_by, labels_of, matches};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, message_of,
-    namespace_is_terminating, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
+    message_of, namespace_is_terminating, status_of,
 };
 use super::{Informers, pods, post_params};
 
@@ -25,6 +25,7 @@ mod tests;
 pub(crate) struct Controller {
     hands: Hands,
     sets: Arc<Store<ReplicaSet>>,
+    selectors: Arc<Selectors>,
     pods: Arc<Store<Pod>>,
     own: OwnWrites,
 }
@@ -43,14 +44,17 @@ impl Controller {
         let controller = Self {
             hands,
             sets: Arc::clone(&informers.replica_sets.store),
+            selectors: informers
+                .replica_sets
+                .enqueue_selecting(&queue, |set| Some(labels_of(&set.spec.selector))),
             pods: Arc::clone(&informers.pods.store),
             own: OwnWrites::default(),
         };
-        informers.replica_sets.enqueue_to(&queue);
         let (to, sets) = (Arc::clone(&queue), Arc::clone(&controller.sets));
+        let selectors = Arc::clone(&controller.selectors);
         informers.pods.on_change(&queue, move |change| {
-            let keys: BTreeSet<Key> =
-                change.states().flat_map(|pod| replica_sets_of(&sets, pod)).collect();
+            let of = |pod: &Arc<Pod>| replica_sets_of(&sets, &selectors, pod);
+            let keys: BTreeSet<Key> = change.states().flat_map(of).collect();
             for key in keys {
                 to.add(key);
             }
@@ -193,7 +197,8 @@ impl Reconcile for Controller {
             .filter(|pod| matches(&set.spec.selector, pod.metadata.labels.as_ref()))
             .count();
         mine.retain(|pod| pods::is_active(pod));
-        let orphans = self.pods.group(&orphans_of(&key.namespace));
+        let labels = set.spec.selector.match_labels.as_ref();
+        let orphans = pods::orphans(&self.pods, &key.namespace, labels);
         mine.extend(orphans.into_iter().filter(|pod| pods::is_active(pod)));
         let claims = claim(&set.metadata, &set.spec.selector, mine);
         if !(claims.adopt.is_empty() && claims.release.is_empty()) {
@@ -231,7 +236,7 @@ impl Reconcile for Controller {
 }
 
 /// The ReplicaSet that controls a Pod, or those that would adopt it.
-fn replica_sets_of(sets: &Store<ReplicaSet>, pod: &Pod) -> Vec<Key> {
+fn replica_sets_of(sets: &Store<ReplicaSet>, selectors: &Selectors, pod: &Pod) -> Vec<Key> {
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     if let Some(owner) = controller_of(&pod.metadata) {
         let key = Key::new(namespace, &owner.name);
@@ -239,9 +244,8 @@ fn replica_sets_of(sets: &Store<ReplicaSet>, pod: &Pod) -> Vec<Key> {
             sets.get(&key).is_some_and(|set| is_controlled_by(&pod.metadata, &set.metadata));
         return is_ours.then_some(key).into_iter().collect();
     }
-    sets.in_namespace(namespace)
-        .iter()
-        .filter(|set| matches(&set.spec.selector, pod.metadata.labels.as_ref()))
-        .map(|set| Key::of(set.as_ref()))
-        .collect()
+    let labels = pod.metadata.labels.as_ref();
+    let mut keys = selectors.matching(namespace, labels);
+    keys.retain(|key| sets.get(key).is_some_and(|set| matches(&set.spec.selector, labels)));
+    keys
 }

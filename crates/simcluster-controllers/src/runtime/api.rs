@@ -31,6 +31,12 @@ impl Raw {
         Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, value }
     }
 
+    /// The object without `metadata.managedFields`: an update that names none keeps those that are there.
+    pub(crate) fn without_managed_fields(mut self) -> Self {
+        simcluster_model::object::metadata_mut(&mut self.value).remove("managedFields");
+        self
+    }
+
     /// The object as its type.
     pub(crate) fn typed<K: DeserializeOwned>(self) -> Result<K, Error> {
         serde_json::from_value(self.value).map_err(Error::SerdeError)

@@ -10,7 +10,8 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 
 use super::queue::retry_delay;
-use super::{Api, Key, Queue, Raw, Store, Tasks};
+use super::selectors::Pairs;
+use super::{Api, Key, Queue, Raw, Selectors, Store, Tasks};
 
 /// How long one watch request may last, in seconds. Long, because each end is a timer that virtual time
 /// would jump to, and the server may end it earlier.
@@ -37,17 +38,28 @@ type Handler<K> = Box<dyn Fn(&Change<'_, K>) + Send + Sync>;
 pub(crate) struct Informer<K> {
     pub(crate) store: Arc<Store<K>>,
     handlers: Vec<Handler<K>>,
+    /// Called when a list is complete.
+    refilled: Vec<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl<K> Informer<K>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
-    pub(crate) fn new(index: fn(&K) -> Option<String>) -> Self {
-        Self { store: Arc::new(Store::new(index)), handlers: Vec::new() }
+    /// An informer of objects that are found by their keys only.
+    pub(crate) fn new() -> Self {
+        Self::indexed(|_| Vec::new())
     }
 
-    /// Calls `handler` after each change; then the keys of `queue` that wait for caches get a pass.
+    /// An informer of objects that are found by groups, too; see [`Store::new`].
+    pub(crate) fn indexed(index: fn(&K) -> Vec<String>) -> Self {
+        let store = Arc::new(Store::new(index));
+        Self { store, handlers: Vec::new(), refilled: Vec::new() }
+    }
+
+    /// Calls `handler` after each change, which is to add the keys of `queue` that the change concerns.
+    /// When all has been listed anew, the keys that wait for caches get a pass: a list does not show
+    /// what came and went in between.
     pub(crate) fn on_change<Q: Ord + Clone + Send + 'static>(
         &mut self,
         queue: &Arc<Queue<Q>>,
@@ -56,20 +68,27 @@ where
         Queue<Q>: Send + Sync,
     {
         let queue = Arc::clone(queue);
-        self.handlers.push(Box::new(move |change| {
-            handler(change);
-            queue.heard();
-        }));
+        self.handlers.push(Box::new(handler));
+        self.refilled.push(Box::new(move || queue.let_all_go()));
     }
 
-    /// Asks for a pass over each object that changes.
-    pub(crate) fn enqueue_to(&mut self, queue: &Arc<Queue<Key>>) {
-        let to = Arc::clone(queue);
+    /// Asks for a pass over each object that changes, and keeps the labels that the objects select by.
+    pub(crate) fn enqueue_selecting(
+        &mut self,
+        queue: &Arc<Queue<Key>>,
+        labels: fn(&K) -> Option<&Pairs>,
+    ) -> Arc<Selectors> {
+        let selectors: Arc<Selectors> = Arc::default();
+        let (to, kept) = (Arc::clone(queue), Arc::clone(&selectors));
         self.on_change(queue, move |change| {
             if let Some(object) = change.states().last() {
-                to.add(Key::of(object.as_ref()));
+                let key = Key::of(object.as_ref());
+                let old = change.old.and_then(|object| labels(object));
+                kept.replace(&key, old, change.new.and_then(|object| labels(object)));
+                to.add(key);
             }
         });
+        selectors
     }
 
     /// Begins to list and watch all objects of the kind.
@@ -121,6 +140,9 @@ where
                 }
                 listed.clear();
                 self.store.set_synced();
+                for tell in &self.refilled {
+                    tell();
+                }
             }
             watcher::Event::Apply(object) => typed(object).into_iter().for_each(|o| self.apply(o)),
             watcher::Event::Delete(object) => typed(object).iter().for_each(|o| self.delete(o)),
@@ -153,7 +175,12 @@ where
     }
 }
 
-/// The object as its type. One that is no such object is as good as not there: the others go on.
+/// The object as its type, without the managed fields that no controller looks at and that are most of
+/// its memory. One that is no such object is as good as not there: the others go on.
 fn typed<K: DeserializeOwned>(object: Raw) -> Option<K> {
-    object.typed().inspect_err(|error| tracing::warn!(%error, "an object cannot be read")).ok()
+    object
+        .without_managed_fields()
+        .typed()
+        .inspect_err(|error| tracing::warn!(%error, "an object cannot be read"))
+        .ok()
 }

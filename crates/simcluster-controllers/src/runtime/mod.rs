@@ -22,6 +22,7 @@ pub(crate) mod informer;
 pub(crate) mod own_writes;
 pub(crate) mod queue;
 pub(crate) mod recorder;
+pub(crate) mod selectors;
 pub(crate) mod store;
 
 pub(crate) use api::{Api, Raw};
@@ -29,6 +30,7 @@ pub(crate) use informer::Informer;
 pub(crate) use own_writes::OwnWrites;
 pub(crate) use queue::{Next, Queue};
 pub(crate) use recorder::Recorder;
+pub(crate) use selectors::Selectors;
 pub(crate) use store::Store;
 
 /// What the names of built-in objects need no dynamic type for.
@@ -225,7 +227,7 @@ impl Tasks {
                 () = controller.ready() => {}
             }
             loop {
-                let (key, heard) = tokio::select! {
+                let key = tokio::select! {
                     biased;
                     _ = stop.wait_for(|stop| *stop) => return,
                     next = queue.next() => next,
@@ -238,7 +240,7 @@ impl Tasks {
                 if let Err(failure) = &result {
                     tracing::debug!(controller = C::NAME, ?key, %failure, "will try again");
                 }
-                queue.done(key, heard, result.map_err(drop));
+                queue.done(key, result.map_err(drop));
             }
         }));
     }

@@ -22,8 +22,8 @@ pub(crate) enum Next {
     /// Another pass after this time, unless something changes earlier. It replaces what an earlier
     /// pass over the key asked for.
     After(Duration),
-    /// Another pass as soon as any informer of the controller hears something: the caches are behind
-    /// what the controller itself wrote.
+    /// Another pass as soon as something is heard of the key ([`Queue::add`] or [`Queue::let_go`]), or
+    /// of everything ([`Queue::let_all_go`]): the caches are behind what the controller itself wrote.
     Wait,
 }
 
@@ -41,7 +41,8 @@ struct State<K> {
     timers: Timers<K>,
     waiting: BTreeSet<K>,
     failures: BTreeMap<K, u32>,
-    heard: u64,
+    /// Whether something was heard that the running key may be about to wait for.
+    news: bool,
 }
 
 impl<K: Ord + Clone> State<K> {
@@ -111,7 +112,7 @@ impl<K: Ord + Clone> Queue<K> {
             timers: Timers { by_key: BTreeMap::new(), by_time: BTreeSet::new() },
             waiting: BTreeSet::new(),
             failures: BTreeMap::new(),
-            heard: 0,
+            news: false,
         };
         Self { state: Mutex::new(state), wake: Notify::new() }
     }
@@ -126,23 +127,32 @@ impl<K: Ord + Clone> Queue<K> {
         self.wake.notify_one();
     }
 
-    /// Says that an informer has heard something: keys that wait for the caches get another pass.
-    pub(crate) fn heard(&self) {
+    /// Says that something was heard of a key: if it waits for that, it gets another pass.
+    pub(crate) fn let_go(&self, key: &K) {
         let mut state = self.lock();
-        state.heard += 1;
-        let waiting = std::mem::take(&mut state.waiting);
-        if waiting.is_empty() {
-            return;
+        if state.waiting.remove(key) {
+            state.add(key.clone());
+            drop(state);
+            self.wake.notify_one();
+        } else if state.running.as_ref() == Some(key) {
+            state.news = true;
         }
-        for key in waiting {
+    }
+
+    /// Says that anything may have been heard (a cache was filled anew): all keys that wait get
+    /// another pass.
+    pub(crate) fn let_all_go(&self) {
+        let mut state = self.lock();
+        state.news = true;
+        for key in std::mem::take(&mut state.waiting) {
             state.add(key);
         }
         drop(state);
         self.wake.notify_one();
     }
 
-    /// The next key to work on, when there is one; with a count of what was heard until then.
-    pub(super) async fn next(&self) -> (K, u64) {
+    /// The next key to work on, when there is one.
+    pub(super) async fn next(&self) -> K {
         loop {
             let timer = {
                 let mut state = self.lock();
@@ -150,7 +160,8 @@ impl<K: Ord + Clone> Queue<K> {
                 if let Some(key) = state.ready.pop_front() {
                     state.queued.remove(&key);
                     state.running = Some(key.clone());
-                    return (key, state.heard);
+                    state.news = false;
+                    return key;
                 }
                 state.timers.next()
             };
@@ -168,7 +179,7 @@ impl<K: Ord + Clone> Queue<K> {
     }
 
     /// Ends a pass over the key that [`Queue::next`] gave out.
-    pub(super) fn done(&self, key: K, heard: u64, result: Result<Next, ()>) {
+    pub(super) fn done(&self, key: K, result: Result<Next, ()>) {
         let mut state = self.lock();
         state.running = None;
         let again = std::mem::take(&mut state.again);
@@ -178,10 +189,10 @@ impl<K: Ord + Clone> Queue<K> {
             match next {
                 Next::Done => {}
                 Next::After(delay) => state.timers.set(key.clone(), Instant::now() + delay),
-                Next::Wait if state.heard == heard => {
+                Next::Wait if state.news => state.add(key.clone()),
+                Next::Wait => {
                     state.waiting.insert(key.clone());
                 }
-                Next::Wait => state.add(key.clone()),
             }
         } else {
             state.retry(key.clone());

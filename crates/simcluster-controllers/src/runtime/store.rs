@@ -20,7 +20,7 @@ pub(crate) struct Store<K> {
     state: Mutex<State<K>>,
     /// Wakes those who wait in the order in which they do.
     synced: SetOnce<()>,
-    index: fn(&K) -> Option<String>,
+    index: fn(&K) -> Vec<String>,
 }
 
 struct State<K> {
@@ -35,8 +35,8 @@ struct State<K> {
 }
 
 impl<K: Resource> Store<K> {
-    /// An empty store; `index` names the group that an object is found under by [`Store::group`].
-    pub(crate) fn new(index: fn(&K) -> Option<String>) -> Self {
+    /// An empty store; `index` names the groups that an object is found under by [`Store::group`].
+    pub(crate) fn new(index: fn(&K) -> Vec<String>) -> Self {
         let state = State {
             objects: BTreeMap::new(),
             indexed: BTreeMap::new(),
@@ -62,20 +62,19 @@ impl<K: Resource> Store<K> {
         self.lock().objects.values().cloned().collect()
     }
 
-    /// The objects of a namespace.
-    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
-        self.lock()
-            .objects
-            .range(Key::new(namespace, "")..)
-            .take_while(|(key, _)| key.namespace == namespace)
-            .map(|(_, object)| Arc::clone(object))
-            .collect()
-    }
-
     /// The objects that the index puts into this group.
     pub(crate) fn group(&self, name: &str) -> Vec<Arc<K>> {
+        self.smallest_group([name.to_owned()])
+    }
+
+    /// The objects of that one of these groups which has the fewest: where an object must be in all of
+    /// them, the others need not be looked at.
+    pub(crate) fn smallest_group(&self, names: impl IntoIterator<Item = String>) -> Vec<Arc<K>> {
         let state = self.lock();
-        let keys = state.indexed.get(name).into_iter().flatten();
+        let of = |name: String| state.indexed.get(&name);
+        let groups = names.into_iter().map(of);
+        let smallest = groups.min_by_key(|keys| keys.map_or(0, BTreeSet::len)).flatten();
+        let keys = smallest.into_iter().flatten();
         keys.filter_map(|key| state.objects.get(key).cloned()).collect()
     }
 
@@ -107,13 +106,14 @@ impl<K: Resource> Store<K> {
         let mut state = self.lock();
         state.hear(version_of(object.as_ref()));
         let key = Key::of(object.as_ref());
-        let group = (self.index)(&object);
+        let groups = (self.index)(&object);
         let old = state.objects.insert(key.clone(), object);
-        if let Some(old) = &old {
-            state.unindex((self.index)(old), &key);
-        }
-        if let Some(group) = group {
-            state.indexed.entry(group).or_default().insert(key);
+        let before = old.as_ref().map(|old| (self.index)(old)).unwrap_or_default();
+        if groups != before {
+            state.unindex(before, &key);
+            for group in groups {
+                state.indexed.entry(group).or_default().insert(key.clone());
+            }
         }
         old
     }
@@ -159,13 +159,13 @@ impl<K> State<K> {
         *heard = version.max(*heard);
     }
 
-    fn unindex(&mut self, group: Option<String>, key: &Key) {
-        if let Some(group) = group
-            && let Some(keys) = self.indexed.get_mut(&group)
-        {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.indexed.remove(&group);
+    fn unindex(&mut self, groups: Vec<String>, key: &Key) {
+        for group in groups {
+            if let Some(keys) = self.indexed.get_mut(&group) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.indexed.remove(&group);
+                }
             }
         }
     }

@@ -1,15 +1,17 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
+use proptest::prelude::{Strategy, prop_assert_eq, proptest};
 use serde_json::json;
 use std::sync::Arc;
 
 use super::queue::{Next, Queue, retry_delay};
 use super::recorder::{Correlator, Note, Severity, Times};
-use super::{Key, OwnWrites, Store};
+use super::{Key, OwnWrites, Selectors, Store};
 
 fn map(name: &str, version: u64) -> ConfigMap {
     serde_json::from_value(json!({
@@ -24,23 +26,23 @@ async fn keys_come_once_and_in_order() {
     for key in ["b", "a", "b"] {
         queue.add(key);
     }
-    assert_eq!(queue.next().await.0, "b");
+    assert_eq!(queue.next().await, "b");
     queue.add("b");
-    queue.done("b", 0, Ok(Next::Done));
-    assert_eq!(queue.next().await.0, "a");
-    queue.done("a", 0, Ok(Next::Done));
-    assert_eq!(queue.next().await.0, "b", "it was asked for again while it ran");
+    queue.done("b", Ok(Next::Done));
+    assert_eq!(queue.next().await, "a");
+    queue.done("a", Ok(Next::Done));
+    assert_eq!(queue.next().await, "b", "it was asked for again while it ran");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_later_pass_replaces_the_timer() {
     let queue = Queue::new();
     queue.add("a");
-    let (key, heard) = queue.next().await;
-    queue.done(key, heard, Ok(Next::After(Duration::from_mins(1))));
+    let key = queue.next().await;
+    queue.done(key, Ok(Next::After(Duration::from_mins(1))));
     queue.add("a");
-    let (key, heard) = queue.next().await;
-    queue.done(key, heard, Ok(Next::Done));
+    let key = queue.next().await;
+    queue.done(key, Ok(Next::Done));
     assert_eq!(super::Load::work(&queue).next, None);
 }
 
@@ -50,8 +52,8 @@ async fn failures_back_off_and_success_forgets_them() {
     queue.add("a");
     let begin = tokio::time::Instant::now();
     for _ in 0..3 {
-        let (key, heard) = queue.next().await;
-        queue.done(key, heard, Err(()));
+        let key = queue.next().await;
+        queue.done(key, Err(()));
     }
     queue.next().await;
     assert_eq!(begin.elapsed(), Duration::from_millis(5 + 10 + 20));
@@ -59,22 +61,29 @@ async fn failures_back_off_and_success_forgets_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_key_that_waits_is_let_go_by_news() {
+async fn a_key_that_waits_is_let_go_by_news_of_it() {
     let queue = Queue::new();
     queue.add("a");
-    let (key, heard) = queue.next().await;
-    queue.heard();
-    queue.done(key, heard, Ok(Next::Wait));
-    let (key, heard) = queue.next().await;
-    queue.done(key, heard, Ok(Next::Wait));
+    let key = queue.next().await;
+    queue.let_go(&"a");
+    queue.done(key, Ok(Next::Wait));
+    let key = queue.next().await;
+    queue.done(key, Ok(Next::Wait));
+    queue.let_go(&"b");
     assert_eq!(super::Load::work(&queue).busy, 0);
-    queue.heard();
-    assert_eq!(queue.next().await.0, "a");
+    queue.let_go(&"a");
+    let key = queue.next().await;
+    queue.let_all_go();
+    queue.done(key, Ok(Next::Wait));
+    let key = queue.next().await;
+    queue.done(key, Ok(Next::Wait));
+    queue.let_all_go();
+    assert_eq!(queue.next().await, "a");
 }
 
 #[test]
 fn own_writes_count_until_they_are_heard_of() {
-    let store = Arc::new(Store::new(|_: &ConfigMap| None));
+    let store = Arc::new(Store::new(|_: &ConfigMap| Vec::new()));
     let (own, key) = (OwnWrites::default(), Key::new("n", "owner"));
     own.wrote(&key, &store, &map("a", 7));
     assert!(!own.all_heard(&key));
@@ -90,7 +99,7 @@ fn own_writes_count_until_they_are_heard_of() {
 
 #[test]
 fn a_list_that_began_after_a_write_shows_it() {
-    let store = Arc::new(Store::new(|_: &ConfigMap| None));
+    let store = Arc::new(Store::new(|_: &ConfigMap| Vec::new()));
     let (own, key) = (OwnWrites::default(), Key::new("n", "owner"));
     own.wrote(&key, &store, &map("a", 7));
     store.begin_list();
@@ -131,4 +140,70 @@ fn events_are_counted_merged_and_limited() {
     let later = start + SignedDuration::from_mins(5);
     assert!(correlator.next(&note("late"), later).is_some());
     assert!(correlator.next(&note("late"), later).is_none());
+}
+
+/// Few keys and values, so that selectors and labels often meet.
+fn pairs() -> impl Strategy<Value = BTreeMap<String, String>> {
+    proptest::collection::btree_map("[abc]", "[xy]", 0..=3)
+}
+
+proptest! {
+    #[test]
+    fn selectors_find_what_asking_each_finds(
+        changes in proptest::collection::vec((0..4_u8, "[mn]", proptest::option::of(pairs())), 0..40),
+        labels in pairs(),
+    ) {
+        let index = Selectors::default();
+        let mut all: BTreeMap<Key, BTreeMap<String, String>> = BTreeMap::new();
+        for (name, namespace, selector) in changes {
+            let key = Key::new(&namespace, &name.to_string());
+            let old = match selector.clone() {
+                Some(new) => all.insert(key.clone(), new),
+                None => all.remove(&key),
+            };
+            index.replace(&key, old.as_ref(), selector.as_ref());
+        }
+        for namespace in ["m", "n", "o"] {
+            let selects = |selector: &BTreeMap<String, String>| {
+                selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+            };
+            let asked = all.iter().filter(|(key, selector)| key.namespace == namespace && selects(selector));
+            let asked: Vec<Key> = asked.map(|(key, _)| key.clone()).collect();
+            prop_assert_eq!(index.matching(namespace, Some(&labels)), asked);
+        }
+    }
+
+    #[test]
+    fn groups_hold_what_the_index_says_of_each_object(
+        changes in proptest::collection::vec((0..6_u8, proptest::option::of(pairs())), 0..40),
+    ) {
+        fn groups(map: &ConfigMap) -> Vec<String> {
+            let labels = map.metadata.labels.iter().flatten();
+            labels.map(|(key, value)| format!("{key}{value}")).collect()
+        }
+        let store = Store::new(groups);
+        for (version, (name, labels)) in (1..).zip(changes) {
+            let mut object = map(&name.to_string(), version);
+            match labels {
+                Some(labels) => {
+                    object.metadata.labels = Some(labels);
+                    store.insert(Arc::new(object));
+                }
+                None => drop(store.remove(&object)),
+            }
+        }
+        for group in ["ax", "ay", "bx", "by", "cx", "cy"] {
+            let mut scanned = store.all();
+            scanned.retain(|map| groups(map).contains(&group.to_owned()));
+            prop_assert_eq!(&store.group(group), &scanned);
+            for other in ["ax", "by"] {
+                let mut both = store.smallest_group([group.to_owned(), other.to_owned()]);
+                both.retain(|map| groups(map).contains(&group.to_owned()));
+                both.retain(|map| groups(map).contains(&other.to_owned()));
+                let mut expected = scanned.clone();
+                expected.retain(|map| groups(map).contains(&other.to_owned()));
+                prop_assert_eq!(both, expected);
+            }
+        }
+    }
 }

@@ -29,7 +29,7 @@ pub fn decode_typed(value: Value, schema: &Schema, path: &str) -> Result<Decoded
     let object = decoder.value(value, schema)?.unwrap_or_else(|| empty(schema));
     match decoder.saved {
         Some(error) => Err(error),
-        None => Ok(Decoded { object, unknown: decoder.unknown }),
+        None => Ok(Decoded { object, unknown: decoder.unknown, refused: None }),
     }
 }
 
@@ -278,7 +278,7 @@ fn is_printed(value: &Value, field: &Schema) -> bool {
     match field.go.as_deref().map(|go| go.presence) {
         Some(Presence::NonEmpty) => !is_empty(value),
         Some(Presence::NonZero) => !value.is_null(),
-        Some(Presence::Always) => !(is_empty(value) && (value.is_array() || value.is_object())),
+        Some(Presence::Always) => !(is_empty(value) && value.is_object()),
         Some(Presence::Given | Presence::OrNull) | None => true,
     }
 }

@@ -5,6 +5,7 @@
 //! This module knows nothing of storage, of the generic rules for metadata, or of HTTP.
 
 mod base64;
+mod beside;
 mod decode;
 pub(crate) mod quantity;
 mod strategy;
@@ -17,7 +18,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use self::beside::not_registered;
+pub use self::beside::{decode_delete_options, decode_scale};
 pub use self::decode::decode_typed;
+pub use self::strategy::{admission, limits, pod_security, quota};
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths, Strategy};
 use crate::schema::facts::DATA;

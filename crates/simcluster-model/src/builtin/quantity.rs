@@ -65,6 +65,22 @@ impl Quantity {
         self.nanos
     }
 
+    /// A whole number.
+    pub(crate) fn whole(number: i64) -> Self {
+        Self { nanos: i128::from(number) * NANOS, format: Format::Decimal }
+    }
+
+    /// The sum, in the notation of the first amount (or of the other, if the first is nothing).
+    pub(crate) fn plus(self, other: Self) -> Self {
+        let format = if self.nanos == 0 { other.format } else { self.format };
+        Self { nanos: self.nanos.saturating_add(other.nanos), format }
+    }
+
+    /// The difference, in the notation of the first amount.
+    pub(crate) fn minus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos), format: self.format }
+    }
+
     /// The amount without anything finer than a thousandth, rounded away from zero.
     pub(crate) fn rounded_up_to_milli(self) -> Self {
         let milli = NANOS / 1000;

@@ -30,6 +30,25 @@ pub struct Duplicates {
 }
 
 impl Duplicates {
+    /// The duplicates of a JSON text.
+    #[must_use]
+    pub fn of_json(paths: Vec<String>) -> Self {
+        Self { yaml: false, keys: paths }
+    }
+
+    /// Forgets those at or below the fields of these paths.
+    pub fn forget_below(&mut self, paths: &[String]) {
+        if self.yaml {
+            return;
+        }
+        self.keys.retain(|key| {
+            !paths.iter().any(|path| {
+                key.strip_prefix(path.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+            })
+        });
+    }
+
     /// One text for each `Warning` header.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -95,7 +114,7 @@ pub fn parse(
         return Err(unsupported_media_type(&OBJECT_TYPES));
     }
     let own = (resource.api_version(), resource.kind.as_str());
-    let (value, duplicates) = read(bytes, format, (&own.0, own.1))
+    let (value, duplicates) = read(bytes, format, (&own.0, own.1), resource.custom)
         .map_err(|why| unrecognized(&resource.kind, &interpret_fault(format, &why), bytes))?;
     let mut value = identified(bytes, value, resource)?;
     if !resource.custom {
@@ -104,14 +123,17 @@ pub fn parse(
     Ok(ParsedBody { value, duplicates })
 }
 
-/// Reads the optional options object in the body of a DELETE; an empty body is `None`.
-pub fn parse_options(bytes: &[u8], content_type: &str) -> Result<Option<Value>, ApiError> {
+/// Reads the optional `DeleteOptions` in the body of a DELETE, to be decoded; an empty body is `None`.
+pub fn parse_delete_options(bytes: &[u8], content_type: &str) -> Result<Option<Value>, ApiError> {
     if bytes.is_empty() {
         return Ok(None);
     }
     let format = format_of(content_type)?;
-    let (value, _) = read(bytes, format, ("v1", "DeleteOptions"))
-        .map_err(|why| unrecognized("DeleteOptions", &interpret_fault(format, &why), bytes))?;
+    let (value, _) = read(bytes, format, ("v1", "DeleteOptions"), false)
+        .map_err(|why| ApiError::bad_request(interpret_fault(format, &why)))?;
+    if let Some(fault) = type_fault(&value) {
+        return Err(ApiError::bad_request(interpret_fault(Format::Json, &fault)));
+    }
     Ok(Some(value))
 }
 
@@ -127,11 +149,13 @@ fn format_of(content_type: &str) -> Result<Format, ApiError> {
     }
 }
 
-/// `default` is the `(apiVersion, kind)` of a protobuf body that names none.
+/// `default` is the `(apiVersion, kind)` of a protobuf body that names none; `untyped` bodies become
+/// no Go struct.
 fn read(
     bytes: &[u8],
     format: Format,
     default: (&str, &str),
+    untyped: bool,
 ) -> Result<(Value, Duplicates), String> {
     match format {
         Format::Protobuf => {
@@ -142,7 +166,7 @@ fn read(
             }
             Ok((value, Duplicates::default()))
         }
-        Format::Json => json::parse(bytes)
+        Format::Json => if untyped { json::parse(bytes) } else { json::parse_typed(bytes) }
             .map(|parsed| (parsed.value, Duplicates { yaml: false, keys: parsed.duplicates })),
         Format::Yaml => yaml::parse(bytes)
             .map(|parsed| (parsed.value, Duplicates { yaml: true, keys: parsed.duplicates })),
@@ -186,9 +210,9 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Refuses bodies whose kind cannot be read.
-fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, ApiError> {
-    let fault = match &value {
+/// Why the kind of a body cannot be read.
+fn type_fault(value: &Value) -> Option<String> {
+    match value {
         Value::Null => None,
         Value::Object(map) => ["apiVersion", "kind"].iter().find_map(|key| {
             let found = map.get(*key)?;
@@ -199,14 +223,18 @@ fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, 
             })
         }),
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-            let found = golang::json_type_name(&value);
+            let found = golang::json_type_name(value);
             Some(format!(
                 "json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \
                  \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
             ))
         }
-    };
-    if let Some(fault) = fault {
+    }
+}
+
+/// Refuses bodies whose kind cannot be read.
+fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, ApiError> {
+    if let Some(fault) = type_fault(&value) {
         let why = interpret_fault(Format::Json, &fault);
         return Err(unrecognized(&resource.kind, &why, bytes));
     }

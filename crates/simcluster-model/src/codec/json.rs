@@ -11,26 +11,40 @@ use crate::schema::path::Path;
 /// A JSON text and the paths of the keys that stood in it more than once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// The value; of equal keys the last one counts.
+    /// The value.
     pub value: Value,
     /// Paths such as `spec.parts[0].name`, in the order of the text, each once.
     pub duplicates: Vec<String>,
 }
 
-/// Reads a JSON text. The error is Go's text, such as `unexpected end of JSON input`.
+/// Reads a JSON text; of equal keys the last one counts. The error is Go's text, such as `unexpected
+/// end of JSON input`.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
+    read(bytes, false)
+}
+
+/// Reads a JSON text as Go reads it into a struct: what a key brings the second time goes into what it
+/// brought the first time.
+pub fn parse_typed(bytes: &[u8]) -> Result<Parsed, String> {
+    read(bytes, true)
+}
+
+fn read(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(bytes);
-    let mut paths = Paths(Vec::new());
+    let mut paths = Paths { paths: Vec::new(), merges };
     let mut reader = serde_json::Deserializer::from_str(&text);
     let read = node::read(&mut reader, &mut paths);
     match read.and_then(|value| reader.end().map(|()| value)) {
-        Ok(value) => Ok(Parsed { value, duplicates: paths.0 }),
+        Ok(value) => Ok(Parsed { value, duplicates: paths.paths }),
         Err(error) => Err(syntax_fault(text.as_bytes()).unwrap_or_else(|| error.to_string())),
     }
 }
 
 /// Paths of repeated keys, each once.
-struct Paths(Vec<String>);
+struct Paths {
+    paths: Vec<String>,
+    merges: bool,
+}
 
 impl Repeated for Paths {
     type Key = String;
@@ -41,9 +55,40 @@ impl Repeated for Paths {
 
     fn note(&mut self, _key: &String, path: &Path<'_>) {
         let path = path.dotted();
-        if !self.0.contains(&path) {
-            self.0.push(path);
+        if !self.paths.contains(&path) {
+            self.paths.push(path);
         }
+    }
+
+    fn resolve(&self, first: Value, second: Value) -> Value {
+        if self.merges { into_first(first, second) } else { second }
+    }
+}
+
+/// What Go makes of a value that is decoded into another: maps are merged, lists item by item, and a
+/// null leaves a struct as it is.
+fn into_first(first: Value, second: Value) -> Value {
+    match (first, second) {
+        (Value::Object(mut first), Value::Object(second)) => {
+            for (key, value) in second {
+                let value = match first.remove(&key) {
+                    Some(old) => into_first(old, value),
+                    None => value,
+                };
+                first.insert(key, value);
+            }
+            Value::Object(first)
+        }
+        (Value::Array(first), Value::Array(second)) => {
+            let mut old = first.into_iter();
+            let merged = second.into_iter().map(|value| match old.next() {
+                Some(old) => into_first(old, value),
+                None => value,
+            });
+            Value::Array(merged.collect())
+        }
+        (first @ Value::Object(_), Value::Null) => first,
+        (_, second) => second,
     }
 }
 

@@ -17,9 +17,14 @@ pub(super) trait Repeated {
 
     /// A key stood in its map already; `path` is the key's.
     fn note(&mut self, key: &Self::Key, path: &Path<'_>);
+
+    /// What counts of the values of a key that stands twice.
+    fn resolve(&self, _first: Value, second: Value) -> Value {
+        second
+    }
 }
 
-/// Reads one value; of equal keys the last one counts.
+/// Reads one value.
 pub(super) fn read<'de, D: Deserializer<'de>, R: Repeated>(
     deserializer: D,
     repeated: &mut R,
@@ -98,8 +103,11 @@ impl<'de, R: Repeated> Visitor<'de> for Node<'_, R> {
             if map.contains_key(text) {
                 self.repeated.note(&key, &path);
             }
-            let value =
+            let mut value =
                 entries.next_value_seed(Node { path: &path, repeated: &mut *self.repeated })?;
+            if let Some(first) = map.remove(text) {
+                value = self.repeated.resolve(first, value);
+            }
             map.insert(text.to_owned(), value);
         }
         Ok(Value::Object(map))

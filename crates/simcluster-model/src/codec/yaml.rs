@@ -1,5 +1,9 @@
 //! YAML as the API server reads it: YAML 1.1, turned into JSON; duplicate keys are noticed by line.
 
+use std::fmt;
+
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::Spanned;
 use serde_saphyr::budget::BudgetBreach;
@@ -8,6 +12,8 @@ use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use super::body::LIMIT_BYTES;
 use super::nesting::DEPTH_MAX;
 use super::node::{self, Repeated};
+use crate::golang;
+use crate::schema::numbers;
 use crate::schema::path::Path;
 use crate::stack::on_large_stack;
 
@@ -20,14 +26,16 @@ pub struct Parsed {
     pub duplicates: Vec<String>,
 }
 
-/// Reads the first document of a YAML text. The error begins with `yaml: `, as the server's does.
+/// Reads the first document of a YAML text. Numbers are as the server's way over JSON leaves them: a
+/// whole float is an integer. The error begins with `yaml: `, as the server's does.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(bytes);
+    let text = first_document(&text);
     if text.trim().is_empty() {
         return Ok(Parsed { value: Value::Null, duplicates: Vec::new() });
     }
-    match parse_within(&text, SHALLOW) {
-        Err(error) if is_too_deep(&error) => parse_deep(&text),
+    match parse_within(text, SHALLOW) {
+        Err(error) if is_too_deep(&error) => parse_deep(text),
         outcome => outcome.map_err(|error| fault(&error)),
     }
 }
@@ -46,12 +54,30 @@ fn parse_deep(text: &str) -> Result<Parsed, String> {
 
 fn parse_within(text: &str, depth: usize) -> Result<Parsed, serde_saphyr::Error> {
     let mut texts = Texts(Vec::new());
-    let value = serde_saphyr::with_deserializer_from_str_with_options(
+    let mut value = serde_saphyr::with_deserializer_from_str_with_options(
         text,
         options(depth),
         |deserializer| node::read(deserializer, &mut texts),
     )?;
+    numbers::normalise(&mut value);
     Ok(Parsed { value, duplicates: texts.0 })
+}
+
+/// A stream up to the end of its first document.
+fn first_document(text: &str) -> &str {
+    let (mut begun, mut end) = (false, 0);
+    for line in text.split_inclusive('\n') {
+        let is = |mark| {
+            line.strip_prefix(mark).is_some_and(|rest| rest.trim_start() != rest || rest.is_empty())
+        };
+        if is("...") || (begun && is("---")) {
+            return text.get(..end).unwrap_or(text);
+        }
+        let content = line.trim_start();
+        begun |= !(content.is_empty() || content.starts_with('#') || line.starts_with('%'));
+        end += line.len();
+    }
+    text
 }
 
 fn options(depth: usize) -> serde_saphyr::Options {
@@ -86,40 +112,139 @@ fn line(error: &serde_saphyr::Error) -> u64 {
     error.location().map_or(1, |location| location.line())
 }
 
+/// Who finds a fault in Go's library decides how it counts lines.
+#[derive(Clone, Copy)]
+enum Finder {
+    /// The scanner: lines as people count them, but none for the first.
+    Scanner,
+    /// The parser: one less, and none for the first.
+    Parser,
+    /// The parser at the end of the text, which is on a line of its own.
+    End,
+}
+
 /// The server's text where the two parsers see the same fault, else this parser's own.
 fn fault(error: &serde_saphyr::Error) -> String {
+    use Finder::{End, Parser, Scanner};
     let own = error.to_string();
     // The parser looks ahead, and has a limit of its own for what it sees there.
     if own.contains("recursion limit exceeded") {
         return too_deep(error);
     }
+    let first_line = own.lines().next().unwrap_or_default().trim_start_matches("error: ");
+    if let Some((_, key)) = first_line.split_once(INVALID_KEY) {
+        return format!("yaml: {INVALID_KEY}{key}");
+    }
     let line = line(error);
     let known = [
-        ("unclosed bracket '['", "did not find expected ',' or ']'"),
-        ("expected ',' or ']'", "did not find expected ',' or ']'"),
-        ("unclosed bracket '{'", "did not find expected ',' or '}'"),
-        ("expected ',' or '}'", "did not find expected ',' or '}'"),
-        ("mapping values are not allowed", "mapping values are not allowed in this context"),
-        ("did not find expected key", "did not find expected key"),
+        ("unclosed bracket '['", "did not find expected ',' or ']'", End),
+        ("expected ',' or ']'", "did not find expected ',' or ']'", End),
+        ("unclosed bracket '{'", "did not find expected ',' or '}'", End),
+        ("expected ',' or '}'", "did not find expected ',' or '}'", End),
+        (
+            "mapping values are not allowed",
+            "mapping values are not allowed in this context",
+            Scanner,
+        ),
+        ("did not find expected key", "did not find expected key", Parser),
+        ("did not find expected '-' indicator", "did not find expected '-' indicator", Parser),
+        ("tabs disallowed", "found character that cannot start any token", Scanner),
+        ("unexpected character", "found character that cannot start any token", Scanner),
     ];
-    let text = known.iter().find(|(mark, _)| own.contains(mark)).map(|(_, text)| *text);
-    let first_line = own.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    format!("yaml: line {line}: {}", text.unwrap_or(first_line))
+    let Some((_, text, finder)) = known.iter().find(|(mark, _, _)| own.contains(mark)) else {
+        return format!("yaml: line {line}: {first_line}");
+    };
+    let shown = match finder {
+        Scanner if line == 1 => 0,
+        Scanner | End => line,
+        Parser => line.saturating_sub(1),
+    };
+    if shown == 0 { format!("yaml: {text}") } else { format!("yaml: line {shown}: {text}") }
+}
+
+const INVALID_KEY: &str = "invalid map key: ";
+
+/// A key: any scalar, turned into text as the server does it. `yes` is a boolean, so it is `true`.
+struct Key {
+    text: String,
+    /// As Go prints it.
+    shown: String,
+}
+
+impl Key {
+    fn of(text: String) -> Self {
+        Self { shown: text.clone(), text }
+    }
+
+    fn refused<E: Error>(value: &Value) -> E {
+        let shown = golang::syntax(value).replace("map[string]", "map[interface {}]");
+        E::custom(format_args!("{INVALID_KEY}{shown}"))
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyVisitor)
+    }
+}
+
+struct KeyVisitor;
+
+impl<'de> Visitor<'de> for KeyVisitor {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Key, E> {
+        Ok(Key::of(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Key, E> {
+        Ok(Key::of(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Key, E> {
+        Ok(Key::of(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Key, E> {
+        Ok(Key::of(numbers::go_float(value)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Key, E> {
+        Ok(Key { text: value.to_owned(), shown: golang::quote(value) })
+    }
+
+    fn visit_unit<E>(self) -> Result<Key, E> {
+        Ok(Key::of("null".to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<Key, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(items))
+            .and_then(|key| Err(Key::refused(&key)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, entries: A) -> Result<Key, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(entries))
+            .and_then(|key| Err(Key::refused(&key)))
+    }
 }
 
 /// The server's texts for repeated keys.
 struct Texts(Vec<String>);
 
 impl Repeated for Texts {
-    type Key = Spanned<String>;
+    type Key = Spanned<Key>;
 
-    fn text(key: &Spanned<String>) -> &str {
-        &key.value
+    fn text(key: &Spanned<Key>) -> &str {
+        &key.value.text
     }
 
-    fn note(&mut self, key: &Spanned<String>, _path: &Path<'_>) {
+    fn note(&mut self, key: &Spanned<Key>, _path: &Path<'_>) {
         let line = key.referenced.line();
-        self.0.push(format!("line {line}: key {:?} already set in map", key.value));
+        self.0.push(format!("line {line}: key {} already set in map", key.value.shown));
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn is_url(text: &str) -> bool {
 }
 
 /// Faults of the URL of a webhook.
-pub(super) fn url_faults(url: &str, field: &str, faults: &mut Vec<FieldError>) {
+pub(crate) fn url_faults(url: &str, field: &str, faults: &mut Vec<FieldError>) {
     let parts = split(url);
     let mut wrong = |value: &str, why: &str| {
         faults.push(FieldError::invalid(field, &json!(value), why));
@@ -72,7 +72,7 @@ pub(super) fn url_faults(url: &str, field: &str, faults: &mut Vec<FieldError>) {
 }
 
 /// Faults of the Service of a webhook. The server takes name and namespace for one another here.
-pub(super) fn service_faults(service: &Value, field: &str, faults: &mut Vec<FieldError>) {
+pub(crate) fn service_faults(service: &Value, field: &str, faults: &mut Vec<FieldError>) {
     for (key, reported) in [("namespace", "name"), ("name", "namespace")] {
         if text(service, key).is_empty() {
             faults.push(FieldError::required(format!("{field}.{reported}"), ""));

@@ -1,7 +1,7 @@
 //! The rules of custom resources (`apiextensions-apiserver`, `pkg/registry/customresource`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 
@@ -38,47 +38,68 @@ impl CustomStrategy {
         let version = api_version.rsplit('/').next()?;
         self.schemas.get(version).map(|schema| &**schema)
     }
+
+    /// The schema by which fields of an object of another version are unknown. A version that does not
+    /// exist knows none.
+    fn schema_of_same_kind(&self, resource: &Resource, object: &Value) -> Option<&Schema> {
+        static NOTHING: LazyLock<Schema> = LazyLock::new(Schema::default);
+        let (group, _) = object.get("apiVersion")?.as_str()?.split_once('/')?;
+        let same = group == resource.group && object.get("kind")?.as_str()? == resource.kind;
+        same.then(|| self.schema_of(object).unwrap_or(&NOTHING))
+    }
 }
 
 /// The 400 of a body that cannot be read as the kind.
-fn not_handled(resource: &Resource, why: &str) -> ApiError {
-    let (kind, version) = (&resource.kind, &resource.version);
-    let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
-    ApiError::bad_request(text)
+fn not_handled_as(resource: &Resource, object: &Value) -> impl Fn(&str) -> ApiError + use<> {
+    let field = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let version = field("apiVersion").rsplit('/').next().unwrap_or_default();
+    let begin = format!("{} in version \"{version}\" cannot be handled as a", field("kind"));
+    let kind = resource.kind.clone();
+    move |why: &str| ApiError::bad_request(format!("{begin} {kind}: {why}"))
+}
+
+/// Why an object is none of the resource.
+fn of_another_type(resource: &Resource, object: &Value) -> Option<ApiError> {
+    let expected = resource.api_version();
+    let field = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (field("apiVersion"), field("kind"));
+    if api_version != expected {
+        return Some(ApiError::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    (kind != resource.kind).then(|| {
+        let fault =
+            FieldError::invalid("kind", &json!(kind), &format!("must be {}", resource.kind));
+        ApiError::invalid_kind(&resource.group, kind, object::name(object), &[fault])
+    })
 }
 
 impl Strategy for CustomStrategy {
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
         let mut object = body;
-        numbers::normalise(&mut object);
-        let expected = resource.api_version();
-        let field = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (api_version, kind) = (field("apiVersion"), field("kind").to_owned());
-        if api_version != expected {
-            return Err(ApiError::bad_request(format!(
-                "the API version in the data ({api_version}) does not match the expected API \
-                 version ({expected})"
-            )));
-        }
-        if kind != resource.kind {
-            let why = format!("must be {}", resource.kind);
-            let fault = FieldError::invalid("kind", &json!(kind), &why);
-            let name = object::name(&object);
-            return Err(ApiError::invalid_kind(&resource.group, &kind, name, &[fault]));
-        }
+        normalise(&mut object, resource.scale.as_ref());
+        let refused = of_another_type(resource, &object);
+        let not_handled = not_handled_as(resource, &object);
         let mut unknown = Vec::new();
         let found = as_map(&mut object).remove("metadata");
         if let Some(found) = found {
-            let decoded =
-                metadata::decode(found, "metadata").map_err(|why| not_handled(resource, &why))?;
+            let decoded = metadata::decode(found, "metadata").map_err(|why| not_handled(&why))?;
             unknown.extend(decoded.unknown);
             put(&mut object, "metadata", decoded.object);
+        }
+        if refused.is_some() {
+            if let Some(schema) = self.schema_of_same_kind(resource, &object) {
+                unknown.extend(prune_unknown(&mut object, schema));
+            }
+            return Ok(Decoded { object, unknown, refused });
         }
         unknown.extend(prune_unknown(&mut object, &resource.schema));
         prune_nulls(&mut object, &resource.schema);
         let below = embedded::coerce(&mut object, &resource.schema);
-        unknown.extend(below.map_err(|why| not_handled(resource, &why))?);
-        Ok(Decoded { object, unknown })
+        unknown.extend(below.map_err(|why| not_handled(&why))?);
+        Ok(Decoded { object, unknown, refused })
     }
 
     fn default(&self, resource: &Resource, object: &mut Value) {
@@ -211,6 +232,7 @@ impl Strategy for CustomStrategy {
             prune(&mut object, schema);
             fill_defaults(&mut object, schema);
         }
+        metadata::tidy(&mut object);
         let wanted = resource.api_version();
         if object.get("apiVersion").and_then(Value::as_str) != Some(&wanted) {
             put(&mut object, "apiVersion", json!(wanted));
@@ -247,6 +269,22 @@ fn set(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>
         None => {
             map.remove(key);
         }
+    }
+}
+
+/// Brings numbers into the server's form, but for the counts of the scale subresource: the server looks
+/// at these before it writes the object down, and refuses `2.0`.
+fn normalise(object: &mut Value, scale: Option<&ScalePaths>) {
+    let paths = scale.map(|scale| [&scale.spec_replicas, &scale.status_replicas]);
+    let floats: Vec<(&String, Value)> = paths
+        .into_iter()
+        .flatten()
+        .filter_map(|path| Some((path, at_path(object, path)?.clone())))
+        .filter(|(_, count)| count.is_f64())
+        .collect();
+    numbers::normalise(object);
+    for (path, count) in floats {
+        object::set_path(object, path, count);
     }
 }
 

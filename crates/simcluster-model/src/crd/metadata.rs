@@ -6,12 +6,23 @@ use crate::builtin::decode_typed;
 use crate::field::FieldError;
 use crate::metadata;
 use crate::names;
+use crate::object;
 use crate::resource::Decoded;
 use crate::schema::object_meta;
 
 /// Decodes metadata as Go's `ObjectMeta`. `path` is where it stands; `Err` is the decoder's text.
 pub(super) fn decode(value: Value, path: &str) -> Result<Decoded, String> {
     decode_typed(value, &object_meta(), path)
+}
+
+/// Brings the metadata of a stored object into the form in which it is read.
+pub(super) fn tidy(object: &mut Value) {
+    if metadata::is_tidy(object::metadata(object)) {
+        return;
+    }
+    let found = Value::Object(std::mem::take(object::metadata_mut(object)));
+    let decoded = decode(found.clone(), "metadata").map_or(found, |decoded| decoded.object);
+    object::put(object, "metadata", decoded);
 }
 
 /// Faults of the metadata of an embedded resource; its name may be anything that fits into a path.

@@ -2,7 +2,7 @@
 //! rules of the definition itself.
 
 mod approval;
-mod bundle;
+pub(crate) mod bundle;
 mod conditions;
 mod custom;
 mod default_faults;

@@ -84,6 +84,12 @@ pub fn record_update(
     put_entries(new, encode(entries.into_entries()));
 }
 
+/// What is wrong with `metadata.managedFields`; nothing if there are none.
+pub fn check_managed_fields(entries: Option<&Value>) -> Result<(), String> {
+    let entries = entries.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    Managed::decode(entries).map(|_| ())
+}
+
 /// Merges an applied configuration into the stored object (`live` is `None` if there is none) and
 /// computes `metadata.managedFields`. The object comes back with defaults, before admission and
 /// validation; if the apply changes nothing, it equals `live`.
@@ -270,11 +276,11 @@ fn apply_scale(request: &Request<'_>, live: Option<&Value>) -> Result<Value, Api
 fn check_conversion(resource: &Resource, config: &Value, merged: &Value) -> Result<(), ApiError> {
     let fault = if resource.custom { None } else { conversion_fault(merged, &resource.schema) };
     fault.map_or(Ok(()), |fault| {
-        let (version, kind) = (resource.api_version(), &resource.kind);
         Err(ApiError::raw(format!(
             "failed to convert new object ({}) to proper version: unable to convert unstructured \
-             object to {version}, Kind={kind}: {fault}",
-            shown(config)
+             object to {}: {fault}",
+            shown(config),
+            ObjectType::new(&resource.api_version(), &resource.kind).shown()
         )))
     })
 }

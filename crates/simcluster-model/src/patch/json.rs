@@ -15,9 +15,10 @@ const OPERATIONS_MAX: usize = 10_000;
 /// What the `copy` operations of one patch may add to the document, in bytes of JSON.
 const COPIED_BYTES_MAX: usize = 3 * 1024 * 1024;
 
-/// The document after all operations of the patch.
-pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> {
-    let operations = decode(patch)?;
+/// The document after all operations of the patch. Who does not ask for unknown fields (`strict` is
+/// false) does not have the types of fields checked either, until an operation needs them.
+pub fn json_patch(document: &Value, patch: &Value, strict: bool) -> Result<Value, PatchError> {
+    let operations = decode(patch, strict)?;
     let mut document = document.clone();
     let mut copied_bytes = 0;
     for operation in &operations {
@@ -26,34 +27,56 @@ pub fn json_patch(document: &Value, patch: &Value) -> Result<Value, PatchError> 
     Ok(document)
 }
 
-/// The fields of operations that JSON patch does not know, as strict decoding and warnings name them.
+/// What strict decoding says of a patch, and warnings: keys that stand twice in an operation, fields of
+/// operations that JSON patch does not know, and keys that stand twice in what an operation puts into
+/// the object. `duplicates` are the paths of keys in the patch, such as `[0].value.a`.
 #[must_use]
-pub fn unknown_operation_fields(patch: &Value) -> Vec<String> {
+pub fn notes(patch: &Value, duplicates: &[String]) -> Vec<String> {
     let items = patch.as_array().map(Vec::as_slice).unwrap_or_default();
+    let known = |name: &str| ["op", "path", "from", "value"].contains(&name);
     let fields = items.iter().enumerate().flat_map(|(index, item)| {
         let names = item.as_object().into_iter().flat_map(Map::keys);
         names.map(move |name| (index, name))
     });
-    fields
-        .filter(|(_, name)| !["op", "path", "from", "value"].contains(&name.as_str()))
-        .map(|(index, name)| format!("json patch unknown field \"[{index}].{name}\""))
-        .collect()
+    let unknown: Vec<String> = fields
+        .filter(|(_, name)| !known(name))
+        .map(|(index, name)| format!("[{index}].{name}"))
+        .collect();
+    let twice = duplicates.iter().filter(|path| !unknown.contains(path));
+    let mut notes: Vec<String> =
+        twice.map(|path| format!("json patch duplicate field \"{path}\"")).collect();
+    notes.extend(unknown.iter().map(|path| format!("json patch unknown field \"{path}\"")));
+    for (index, item) in items.iter().enumerate() {
+        let value = format!("[{index}].value");
+        let Some(target) = item.get("path").and_then(Value::as_str) else { continue };
+        if !matches!(item.get("op").and_then(Value::as_str), Some("add" | "replace")) {
+            continue;
+        }
+        let target = target.trim_start_matches('/').replace('/', ".");
+        let below = duplicates.iter().filter_map(|path| path.strip_prefix(&value));
+        notes.extend(below.map(|rest| format!("duplicate field \"{target}{rest}\"")));
+    }
+    notes
 }
 
 struct Operation<'a>(Cow<'a, Map<String, Value>>);
 
-fn decode(patch: &Value) -> Result<Vec<Operation<'_>>, PatchError> {
+fn decode(patch: &Value, strict: bool) -> Result<Vec<Operation<'_>>, PatchError> {
+    let stage = if strict { "error decoding patch: " } else { "" };
     let malformed = |value: &Value, target: &str| {
-        PatchError::Malformed(format!(
-            "error decoding patch: json: cannot unmarshal {} into Go {target}",
-            golang::json_type_name(value)
-        ))
+        let found = golang::json_type_name(value);
+        PatchError::Malformed(format!("{stage}json: cannot unmarshal {found} into Go {target}"))
+    };
+    let (list_type, item_type) = if strict {
+        ("value of type []handlers.jsonPatchOp", "value of type handlers.jsonPatchOp")
+    } else {
+        ("value of type jsonpatch.Patch", "value of type jsonpatch.Operation")
     };
     let items = match patch {
         Value::Array(items) => items.as_slice(),
         Value::Null => &[],
         Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
-            return Err(malformed(patch, "value of type []handlers.jsonPatchOp"));
+            return Err(malformed(patch, list_type));
         }
     };
     let mut operations = Vec::with_capacity(items.len());
@@ -62,10 +85,10 @@ fn decode(patch: &Value) -> Result<Vec<Operation<'_>>, PatchError> {
             Value::Object(fields) => Cow::Borrowed(fields),
             Value::Null => Cow::Owned(Map::new()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                return Err(malformed(item, "value of type handlers.jsonPatchOp"));
+                return Err(malformed(item, item_type));
             }
         };
-        for name in ["op", "path", "from"] {
+        for name in ["op", "path", "from"].into_iter().filter(|_| strict) {
             if let Some(value) = fields.get(name).filter(|it| !it.is_string() && !it.is_null()) {
                 let target = format!("struct field jsonPatchOp.{name} of type string");
                 return Err(malformed(value, &target));
@@ -95,7 +118,12 @@ impl Operation<'_> {
     fn apply(&self, document: &mut Value, copied_bytes: &mut usize) -> Result<(), String> {
         match self.text("op").unwrap_or("unknown") {
             "add" => add(document, self.text("path")?, self.value()),
-            "remove" => remove(document, self.text("path")?).map(drop),
+            "remove" => {
+                let path = self.text("path")?;
+                let fault =
+                    |why| format!("error in remove for path: '{path}': {why}: missing value");
+                remove(document, path).map(drop).map_err(fault)
+            }
             "replace" => replace(document, self.text("path")?, self.value()),
             "move" => {
                 let value = remove(document, self.text("from")?)?;

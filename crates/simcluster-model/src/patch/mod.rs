@@ -14,7 +14,7 @@ mod tests;
 use crate::error::{ApiError, Details};
 use crate::field::{FieldError, FieldErrorKind};
 
-pub use json::{json_patch, unknown_operation_fields};
+pub use json::{json_patch, notes};
 pub use merge::merge_patch;
 pub use strategic::strategic_merge;
 

@@ -8,6 +8,7 @@ use super::PatchError;
 use super::convert::conversion_fault;
 use super::order::{keep_order, key_of, order_after_merge, partition};
 use crate::golang;
+use crate::schema::numbers;
 use crate::schema::{PatchStrategy, Schema, Type};
 
 const DIRECTIVE: &str = "$patch";
@@ -33,11 +34,12 @@ pub fn strategic_merge(
         )));
     };
     let document = document.as_object().cloned().unwrap_or_default();
-    let merged = merge_maps(document, changes.clone(), Some(schema)).map(Value::Object)?;
-    match conversion_fault(&merged, schema) {
-        Some(error) => Err(PatchError::Undecodable { shown: golang::plain(patch), error }),
-        None => Ok(merged),
+    let mut merged = merge_maps(document, changes.clone(), Some(schema)).map(Value::Object)?;
+    if let Some(error) = conversion_fault(&merged, schema) {
+        return Err(PatchError::Undecodable { shown: golang::plain(patch), error });
     }
+    numbers::normalise(&mut merged);
+    Ok(merged)
 }
 
 /// The schema and the strategy of a field. Types of maps have no named fields: all their values are

@@ -26,6 +26,7 @@ mod tests;
 mod validate;
 mod values;
 
+pub use cel::Condition;
 pub(crate) use cel::{check_rule, unsupported_function};
 pub use checks::Checks;
 pub use defaults::fill_defaults;

@@ -3,7 +3,7 @@
 use http::HeaderMap;
 
 use crate::auth::User;
-use crate::auth::rbac::{self, Attributes, Stored};
+use crate::auth::rbac::{self, Attributes, Scopes};
 use simcluster_model::error::ApiError;
 
 /// Whom a request impersonates.
@@ -58,7 +58,7 @@ fn groups_of(name: &str, named: &[String]) -> Vec<String> {
 }
 
 /// Whether a user may impersonate another one.
-pub fn check(stored: Stored<'_>, user: &User, wanted: &Impersonation) -> Result<(), ApiError> {
+pub fn check(scopes: Scopes<'_>, user: &User, wanted: &Impersonation) -> Result<(), ApiError> {
     let account = wanted
         .user
         .name
@@ -77,7 +77,7 @@ pub fn check(stored: Stored<'_>, user: &User, wanted: &Impersonation) -> Result<
             name: name.to_owned(),
             ..Attributes::default()
         };
-        let decision = rbac::authorize(stored, user, &attributes);
+        let decision = rbac::authorize(scopes, user, &attributes);
         if !decision.allowed {
             return Err(rbac::forbidden(user, &attributes, &decision.reason));
         }

@@ -1,6 +1,8 @@
 //! Who sends a request, and whether he may.
 
+pub(crate) mod escalation;
 pub mod impersonate;
+pub mod policy;
 pub mod rbac;
 #[cfg(test)]
 mod tests;

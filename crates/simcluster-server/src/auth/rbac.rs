@@ -8,11 +8,14 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::auth::User;
+use crate::auth::policy::{Binding, Scope};
 use simcluster_model::error::{ApiError, Details, Names};
-use simcluster_model::object;
 
-/// Looks up all stored objects of a resource, by `group/plural`.
-pub type Stored<'a> = &'a dyn Fn(&str) -> Vec<Arc<Value>>;
+/// The API group of roles and bindings.
+pub const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Looks up what the bindings of a namespace grant, and those of the cluster if it is empty.
+pub type Scopes<'a> = &'a dyn Fn(&str) -> Arc<Scope>;
 
 /// What somebody wants to do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,17 +54,24 @@ pub struct GrantedRule {
     pub source: String,
 }
 
-const GROUP: &str = "rbac.authorization.k8s.io";
-
 /// Decides on a request.
 #[must_use]
-pub fn authorize(stored: Stored<'_>, user: &User, wanted: &Attributes) -> Decision {
+pub fn authorize(scopes: Scopes<'_>, user: &User, wanted: &Attributes) -> Decision {
     if user.is_master() {
         return Decision { allowed: true, reason: String::new() };
     }
-    let (rules, faults) = rules_of(stored, user, &wanted.namespace);
-    if let Some(granted) = rules.iter().find(|granted| allows(&granted.rule, wanted)) {
-        let reason = format!("RBAC: allowed by {}", granted.source);
+    let mut faults: Vec<String> = Vec::new();
+    let granted = find(scopes, user, &wanted.namespace, |binding| match &binding.rules {
+        Ok(rules) => {
+            let allowed = rules.iter().any(|rule| allows(rule, wanted));
+            allowed.then(|| format!("RBAC: allowed by {}", binding.source(user)))
+        }
+        Err(fault) => {
+            faults.push(fault.clone());
+            None
+        }
+    });
+    if let Some(reason) = granted {
         return Decision { allowed: true, reason };
     }
     let reason = match faults.as_slice() {
@@ -76,40 +86,37 @@ pub fn authorize(stored: Stored<'_>, user: &User, wanted: &Attributes) -> Decisi
 /// the bindings.
 #[must_use]
 pub fn rules_of(
-    stored: Stored<'_>,
+    scopes: Scopes<'_>,
     user: &User,
     namespace: &str,
 ) -> (Vec<GrantedRule>, Vec<String>) {
     let mut rules = Vec::new();
     let mut faults = Vec::new();
-    for binding in stored(&format!("{GROUP}/clusterrolebindings")) {
-        if let Some(subject) = subject_of(&binding, user, "") {
-            let role = role_name(&binding);
-            let source = format!(
-                "ClusterRoleBinding \"{}\" of ClusterRole \"{role}\" to {subject}",
-                object::name(&binding)
-            );
-            collect(stored, &binding, "", &source, &mut rules, &mut faults);
+    let nothing: Option<()> = find(scopes, user, namespace, |binding| {
+        match &binding.rules {
+            Ok(own) => {
+                let source = binding.source(user);
+                let granted = own.iter().cloned();
+                rules.extend(granted.map(|rule| GrantedRule { rule, source: source.clone() }));
+            }
+            Err(fault) => faults.push(fault.clone()),
         }
-    }
-    if namespace.is_empty() {
-        return (rules, faults);
-    }
-    for binding in stored(&format!("{GROUP}/rolebindings")) {
-        if object::namespace(&binding) != namespace {
-            continue;
-        }
-        if let Some(subject) = subject_of(&binding, user, namespace) {
-            let source = format!(
-                "RoleBinding \"{}/{namespace}\" of {} \"{}\" to {subject}",
-                object::name(&binding),
-                text(binding.get("roleRef"), "kind"),
-                role_name(&binding)
-            );
-            collect(stored, &binding, namespace, &source, &mut rules, &mut faults);
-        }
-    }
+        None
+    });
+    debug_assert!(nothing.is_none(), "all bindings were gone through");
     (rules, faults)
+}
+
+/// Goes through the bindings that name a user, those of the cluster first, until `look` finds something.
+fn find<T>(
+    scopes: Scopes<'_>,
+    user: &User,
+    namespace: &str,
+    mut look: impl FnMut(&Binding) -> Option<T>,
+) -> Option<T> {
+    let cluster = scopes("");
+    let own = (!namespace.is_empty()).then(|| scopes(namespace));
+    std::iter::once(&cluster).chain(&own).flat_map(|scope| scope.of(user)).find_map(&mut look)
 }
 
 /// The 403 of a denied request.
@@ -141,85 +148,6 @@ fn denial(user: &User, wanted: &Attributes) -> String {
         format!("in the namespace {namespace:?}")
     };
     format!("User {name:?} cannot {verb} resource {resource:?} in API group {group:?} {scope}")
-}
-
-/// The subject of a binding that the user is, as reasons name it.
-fn subject_of(binding: &Value, user: &User, namespace: &str) -> Option<String> {
-    let subjects = binding.get("subjects").and_then(Value::as_array)?;
-    subjects.iter().find_map(|subject| {
-        let name = text(Some(subject), "name");
-        match text(Some(subject), "kind") {
-            "User" if name == user.name => Some(format!("User \"{name}\"")),
-            "Group" if user.groups.iter().any(|group| group == name) => {
-                Some(format!("Group \"{name}\""))
-            }
-            "ServiceAccount" => {
-                let of_subject = text(Some(subject), "namespace");
-                let namespace = if of_subject.is_empty() { namespace } else { of_subject };
-                let full = format!("system:serviceaccount:{namespace}:{name}");
-                let same = !namespace.is_empty() && full == user.name;
-                same.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
-            }
-            _ => None,
-        }
-    })
-}
-
-fn collect(
-    stored: Stored<'_>,
-    binding: &Value,
-    namespace: &str,
-    source: &str,
-    rules: &mut Vec<GrantedRule>,
-    faults: &mut Vec<String>,
-) {
-    let name = role_name(binding);
-    let kind = text(binding.get("roleRef"), "kind");
-    let (plural, namespace) =
-        if kind == "Role" { ("roles", namespace) } else { ("clusterroles", "") };
-    let all = stored(&format!("{GROUP}/{plural}"));
-    let found =
-        all.iter().find(|role| object::name(role) == name && object::namespace(role) == namespace);
-    let Some(role) = found else {
-        faults.push(format!("{}.{GROUP} \"{name}\" not found", plural.trim_end_matches('s')));
-        return;
-    };
-    for rule in rules_in(role, &all) {
-        rules.push(GrantedRule { rule, source: source.to_owned() });
-    }
-}
-
-/// The rules of a role, those that it aggregates included.
-fn rules_in(role: &Arc<Value>, all: &[Arc<Value>]) -> Vec<Value> {
-    let mut seen = vec![object::name(role).to_owned()];
-    let mut rules = Vec::new();
-    let mut queue = vec![Arc::clone(role)];
-    while let Some(role) = queue.pop() {
-        rules.extend(role.get("rules").and_then(Value::as_array).into_iter().flatten().cloned());
-        for other in all {
-            let name = object::name(other);
-            if aggregates(&role, other) && !seen.iter().any(|one| one == name) {
-                seen.push(name.to_owned());
-                queue.push(Arc::clone(other));
-            }
-        }
-    }
-    rules
-}
-
-/// Whether a cluster role's aggregation rule selects another one (by labels).
-fn aggregates(role: &Value, other: &Value) -> bool {
-    let labels = object::metadata(other).get("labels");
-    let selectors = role
-        .get("aggregationRule")
-        .and_then(|rule| rule.get("clusterRoleSelectors"))
-        .and_then(Value::as_array);
-    selectors.into_iter().flatten().any(|selector| {
-        let wanted = selector.get("matchLabels").and_then(Value::as_object);
-        wanted.is_some_and(|wanted| {
-            wanted.iter().all(|(key, value)| labels.and_then(|all| all.get(key)) == Some(value))
-        })
-    })
 }
 
 /// Whether one rule allows a request.
@@ -257,22 +185,14 @@ fn resource_matches(rule: &str, wanted: &Attributes) -> bool {
     }
 }
 
-fn role_name(binding: &Value) -> &str {
-    text(binding.get("roleRef"), "name")
-}
-
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     rule.get(field).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
 }
 
-fn text<'a>(object: Option<&'a Value>, field: &str) -> &'a str {
-    object.and_then(|object| object.get(field)).and_then(Value::as_str).unwrap_or_default()
-}
-
 /// The rules of a user as `SelfSubjectRulesReview` lists them.
 #[must_use]
-pub fn rules_status(stored: Stored<'_>, user: &User, namespace: &str) -> Value {
-    let (rules, _) = rules_of(stored, user, namespace);
+pub fn rules_status(scopes: Scopes<'_>, user: &User, namespace: &str) -> Value {
+    let (rules, _) = rules_of(scopes, user, namespace);
     let with = |field: &str| -> Vec<&Value> {
         rules.iter().map(|granted| &granted.rule).filter(|rule| rule.get(field).is_some()).collect()
     };

@@ -1,15 +1,21 @@
 //! Tests of users and of who may do what.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may fail by panicking"
+)]
 
 use std::sync::Arc;
 
 use http::HeaderMap;
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::rbac::{Attributes, authorize, forbidden, rules_status};
+use super::policy::{Roles, Scope};
+use super::rbac::{Attributes, GROUP, authorize, forbidden, rules_of, rules_status};
 use super::{User, bootstrap_roles, impersonate};
-
-const GROUP: &str = "rbac.authorization.k8s.io";
+use simcluster_model::object;
 
 /// The default roles and a few of their own: `dev` may edit in `a`, the account `a/op` has a Role.
 fn stored(key: &str) -> Vec<Arc<Value>> {
@@ -44,6 +50,22 @@ fn stored(key: &str) -> Vec<Arc<Value>> {
         .collect()
 }
 
+/// The scopes of the roles and bindings above.
+fn scopes(namespace: &str) -> Arc<Scope> {
+    let of = |plural: &str, namespace: &str| {
+        let mut all = stored(&format!("{GROUP}/{plural}"));
+        all.retain(|one| object::namespace(one) == namespace);
+        all
+    };
+    let get = |namespace: &str, name: &str| {
+        let plural = if namespace.is_empty() { "clusterroles" } else { "roles" };
+        of(plural, namespace).into_iter().find(|one| object::name(one) == name)
+    };
+    let roles = Roles { get: &get, cluster: &|| of("clusterroles", "") };
+    let plural = if namespace.is_empty() { "clusterrolebindings" } else { "rolebindings" };
+    Arc::new(Scope::compile(namespace, of(plural, namespace), roles))
+}
+
 /// `verb group resource[/subresource] namespace name`, `-` for what is empty.
 fn attributes(line: &str) -> Attributes {
     let parts: Vec<String> =
@@ -59,7 +81,7 @@ fn attributes(line: &str) -> Attributes {
 
 #[track_caller]
 fn check(user: &User, line: &str, allowed: bool) {
-    assert_eq!(authorize(&stored, user, &attributes(line)).allowed, allowed, "{line}");
+    assert_eq!(authorize(&scopes, user, &attributes(line)).allowed, allowed, "{line}");
 }
 
 fn dev() -> User {
@@ -94,7 +116,7 @@ fn subresources_and_names_are_matched() {
 fn paths_are_open_to_those_whom_the_default_roles_name() {
     let may = |user: &User, path: &str| {
         let (verb, path) = ("get".to_owned(), path.to_owned());
-        authorize(&stored, user, &Attributes { verb, path, ..Attributes::default() }).allowed
+        authorize(&scopes, user, &Attributes { verb, path, ..Attributes::default() }).allowed
     };
     assert!(may(&User::anonymous(), "/healthz"));
     assert!(!may(&User::anonymous(), "/api"));
@@ -110,13 +132,13 @@ fn denials_say_who_cannot_do_what_where() {
                 group \"\" in the namespace \"a\"";
     assert_eq!(error.message, text);
     let wanted = attributes("get - pods b x");
-    let decision = authorize(&stored, &dev(), &wanted);
+    let decision = authorize(&scopes, &dev(), &wanted);
     assert_eq!(decision.reason, format!("RBAC: role.{GROUP} \"gone\" not found"));
 }
 
 #[test]
 fn the_rules_of_a_user_can_be_listed() {
-    let status = rules_status(&stored, &User::service_account("a", "op"), "a");
+    let status = rules_status(&scopes, &User::service_account("a", "op"), "a");
     let rules = status.get("resourceRules").and_then(Value::as_array).unwrap();
     assert!(rules.iter().any(|rule| rule.get("resourceNames") == Some(&json!(["s"]))));
     assert_eq!(status.get("incomplete"), Some(&json!(false)));
@@ -135,8 +157,54 @@ fn impersonated_users_have_the_groups_of_their_headers() {
     let wanted = impersonate::wanted(&headers).unwrap().unwrap();
     let groups = ["system:serviceaccounts", "system:serviceaccounts:a", "system:authenticated"];
     assert_eq!(wanted.user.groups, groups);
-    assert!(impersonate::check(&stored, &dev(), &wanted).is_ok(), "edit may impersonate accounts");
+    assert!(impersonate::check(&scopes, &dev(), &wanted).is_ok(), "edit may impersonate accounts");
     headers.insert("impersonate-user", "boss".parse().unwrap());
     let wanted = impersonate::wanted(&headers).unwrap().unwrap();
-    assert_eq!(impersonate::check(&stored, &dev(), &wanted).unwrap_err().code, 403);
+    assert_eq!(impersonate::check(&scopes, &dev(), &wanted).unwrap_err().code, 403);
+}
+
+/// A user, a group or an account of namespace `a` or of the binding's own.
+fn subject() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        "[xy]".prop_map(|name| json!({ "kind": "User", "name": name })),
+        "[xy]".prop_map(|name| json!({ "kind": "Group", "name": name })),
+        ("[xy]", "a?").prop_map(|(name, namespace)| {
+            json!({ "kind": "ServiceAccount", "name": name, "namespace": namespace })
+        }),
+    ]
+}
+
+proptest! {
+    /// Bindings that are found by the names in them are those that a look at each finds.
+    #[test]
+    fn a_user_has_the_bindings_that_name_him(
+        bindings in prop::collection::vec(prop::collection::vec(subject(), 0..3), 0..6),
+        name in prop_oneof![Just("x"), Just("system:serviceaccount:a:x"), Just("system:serviceaccount:n:y")],
+        groups in prop::collection::vec("[xyz]", 0..3),
+        namespace in "n?",
+    ) {
+        let user = User { name: name.to_owned(), uid: String::new(), groups };
+        let names = |subject: &Value| {
+            let text = |field: &str| subject[field].as_str().unwrap_or_default().to_owned();
+            let own = if text("namespace").is_empty() { namespace.clone() } else { text("namespace") };
+            let account = format!("system:serviceaccount:{own}:{}", text("name"));
+            match text("kind").as_str() {
+                "User" => text("name") == user.name,
+                "Group" => user.groups.contains(&text("name")),
+                _ => !own.is_empty() && account == user.name,
+            }
+        };
+        let asked = bindings.iter().enumerate().filter(|(_, subjects)| subjects.iter().any(names));
+        let asked: Vec<String> = asked
+            .map(|(number, _)| format!("clusterrole.{GROUP} \"{number}\" not found"))
+            .collect();
+        let objects = bindings.iter().enumerate().map(|(number, subjects)| {
+            let role = json!({ "kind": "ClusterRole", "name": number.to_string() });
+            Arc::new(json!({ "metadata": {}, "roleRef": role, "subjects": subjects }))
+        });
+        let roles = Roles { get: &|_, _| None, cluster: &Vec::new };
+        let own = Arc::new(Scope::compile(&namespace, objects.collect(), roles));
+        let scopes = |of: &str| if of == namespace { Arc::clone(&own) } else { Arc::default() };
+        prop_assert_eq!(rules_of(&scopes, &user, &namespace).1, asked);
+    }
 }

@@ -119,11 +119,7 @@ impl Gate {
     }
 
     /// A request comes in. What it may read is returned.
-    pub(crate) async fn enter(
-        &self,
-        server: &ApiServer,
-        request: &Request,
-    ) -> Result<View, Stop> {
+    pub(crate) async fn enter(&self, server: &ApiServer, request: &Request) -> Result<View, Stop> {
         self.take_turns(request).await;
         let runaway = self.lock().pace.count(Instant::now(), request);
         if let Some(what) = runaway {
@@ -251,6 +247,7 @@ impl Faults {
 
     /// Puts a rule in force. Rules act in the order in which they were added; one that ends a request
     /// hides the later ones.
+    #[must_use]
     pub fn add(&self, rule: Rule) -> Fault {
         let gate = self.server.gate();
         let mut state = gate.lock();

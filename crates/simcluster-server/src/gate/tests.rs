@@ -47,8 +47,7 @@ fn a_rule_acts_as_often_as_it_says() {
     let check = |rule: Rule, expected: [bool; 4]| {
         let mut placed = Placed::new(1, rule.clone());
         let get = request("get", "pods", "a");
-        let acts: Vec<bool> =
-            (0..4).map(|_| placed.act(Stage::Request, &get).is_some()).collect();
+        let acts: Vec<bool> = (0..4).map(|_| placed.act(Stage::Request, &get).is_some()).collect();
         assert_eq!(acts, expected, "{rule:?}");
         assert_eq!(placed.act(Stage::Reply, &get), None);
     };

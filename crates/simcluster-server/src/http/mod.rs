@@ -3,6 +3,7 @@
 pub mod accept;
 mod discovery;
 mod health;
+mod list;
 mod openapi;
 mod pipeline;
 pub mod present;
@@ -11,6 +12,7 @@ pub mod response;
 mod reviews;
 mod route;
 pub mod table;
+pub(crate) mod texts;
 mod watch;
 
 #[cfg(test)]

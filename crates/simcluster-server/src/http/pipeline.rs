@@ -17,13 +17,14 @@ use crate::http::present::Presentation;
 use crate::http::request::{self, RequestInfo, segments};
 use crate::http::response::{self, Body, Writing};
 use crate::http::route::{self, Route, Target};
-use crate::http::{discovery, health, openapi, reviews, watch};
+use crate::http::{discovery, health, list, openapi, reviews, watch};
 use crate::server::ApiServer;
 use crate::trace::{self, Changed};
 use crate::verbs::{Call, Outcome, Verb, Warnings};
 use simcluster_model::codec::body;
 use simcluster_model::error::ApiError;
 use simcluster_model::golang;
+use simcluster_model::random::Random;
 use simcluster_model::resource::Resource;
 use simcluster_model::schema::is_go_duration;
 
@@ -129,7 +130,11 @@ pub async fn handle(
     if exchange.method == "HEAD" {
         *answer.body_mut() = Body::empty();
     }
-    let audit_id = audit_id(server, &parts.headers, &recording.request);
+    // Other clients, and the order in which requests are answered, change no id.
+    let audit_id = audit_id(&parts.headers, || {
+        let trace::Request { user, client_ordinal, .. } = &recording.request;
+        Random::stream(server.seed(), &format!("audit/{user}/{client_ordinal}"))
+    });
     response::finish(&mut answer, &audit_id, &exchange.warnings.texts());
     if let Some(name) = exchange.created.get().filter(|_| exchange.info.name.is_empty()) {
         recording.request.name.clone_from(name);
@@ -222,18 +227,15 @@ pub fn unauthorized(server: &Arc<ApiServer>, request: &Request<Bytes>) -> Respon
     );
     let error = ApiError::new(401, "Unauthorized", "Unauthorized");
     let mut answer = response::error(&error, writing);
-    let id = audit_id(server, headers, &trace::Request::default());
+    let id = audit_id(headers, || server.chance("audit", "unauthorized"));
     response::finish(&mut answer, &id, &[]);
     answer
 }
 
-/// The request's own id, or one that depends only on whose how-manieth request it is.
-fn audit_id(server: &ApiServer, headers: &HeaderMap, request: &trace::Request) -> String {
+/// The request's own id, or a random one.
+fn audit_id(headers: &HeaderMap, chance: impl FnOnce() -> Random) -> String {
     match header(headers, &http::HeaderName::from_static("audit-id")) {
-        "" => {
-            let subject = format!("{}/{}", request.user, request.client_ordinal);
-            server.chance("audit", &subject).uuid()
-        }
+        "" => chance().uuid(),
         own => own.to_owned(),
     }
 }
@@ -243,7 +245,7 @@ fn identify(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
     check_timeout(&exchange.info)?;
     let server = exchange.server;
     if let Some(other) = impersonate::wanted(exchange.headers)? {
-        impersonate::check(&|key: &str| server.stored(key), &exchange.user, &other)?;
+        impersonate::check(&|namespace| server.scope(namespace), &exchange.user, &other)?;
         exchange.user = other.user;
     }
     Ok(())
@@ -251,9 +253,9 @@ fn identify(exchange: &mut Exchange<'_>) -> Result<(), ApiError> {
 
 /// Asks the authorizer.
 fn authorize(exchange: &Exchange<'_>) -> Result<(), ApiError> {
-    let stored = |key: &str| exchange.server.stored(key);
+    let scopes = |namespace: &str| exchange.server.scope(namespace);
     let wanted = attributes(&exchange.info);
-    let decision = rbac::authorize(&stored, &exchange.user, &wanted);
+    let decision = rbac::authorize(&scopes, &exchange.user, &wanted);
     if decision.allowed {
         return Ok(());
     }
@@ -312,7 +314,7 @@ async fn resource_request(
     request: &trace::Request,
     view: View,
 ) -> Response<Body> {
-    let resources = exchange.server.resources();
+    let resources = exchange.server.served();
     let target = match route::resource(&exchange.method, &exchange.info, &resources) {
         Route::Resource(target) => target,
         Route::Refused(error) => return exchange.refuse(&error),
@@ -363,8 +365,11 @@ async fn serve_resource(
             }
             response::value(code, writing, &presentation.object(object, clock.now())?)
         }
+        Outcome::List(list) if presentation.is_plain() => {
+            list::response(&list, writing, exchange.server.texts())
+        }
         Outcome::List(list) => {
-            response::value(200, writing, &presentation.list(list, clock.now())?)
+            response::value(200, writing, &presentation.list(list.to_value(), clock.now())?)
         }
         Outcome::Watch(events) => {
             let server = Arc::clone(exchange.server);

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::http::accept::{Form, not_acceptable};
 use crate::http::table::Printer;
+use crate::http::texts::TextForm;
 use simcluster_model::error::ApiError;
 use simcluster_model::object::{metadata, metadata_mut, put};
 use simcluster_model::resource::Resource;
@@ -63,6 +64,21 @@ impl Include {
 }
 
 impl Presentation {
+    /// The form in which events of a type are written the same for all who ask for it; `None` if theirs
+    /// depends on more than the object.
+    pub(super) fn line_form(&self, kind: &'static str) -> Option<TextForm> {
+        match self.form {
+            Form::Plain => Some(TextForm::Line(kind, None)),
+            Form::Metadata(version) => Some(TextForm::Line(kind, Some(version))),
+            Form::MetadataList(_) | Form::Table(_) | Form::Discovery => None,
+        }
+    }
+
+    /// Whether objects are shown as they are.
+    pub(super) fn is_plain(&self) -> bool {
+        self.form == Form::Plain
+    }
+
     /// One object. A Status is never turned into something else.
     pub fn object(&self, object: Value, now: Timestamp) -> Result<Value, ApiError> {
         if is_status(&object) {
@@ -115,7 +131,9 @@ impl Presentation {
             "apiVersion": format!("meta.k8s.io/{version}"),
             "metadata": list_metadata,
         });
-        put(&mut partials, "items", items.into_iter().map(|it| partial_of(it, version)).collect());
+        // An empty list is a nil slice to the real server, and it prints it as one.
+        let shown: Vec<Value> = items.into_iter().map(|it| partial_of(it, version)).collect();
+        put(&mut partials, "items", if shown.is_empty() { Value::Null } else { shown.into() });
         Ok(partials)
     }
 

@@ -71,7 +71,7 @@ fn rules_status(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError
         return Err(ApiError::bad_request("no namespace on request"));
     }
     let server = exchange.server;
-    Ok(rbac::rules_status(&|key| server.stored(key), &exchange.user, namespace))
+    Ok(rbac::rules_status(&|scope| server.scope(scope), &exchange.user, namespace))
 }
 
 fn subject(spec: &Value) -> User {
@@ -107,7 +107,7 @@ fn access_status(exchange: &Exchange<'_>, user: &User, spec: &Value) -> Result<V
         }
     };
     let server = exchange.server;
-    let decision = rbac::authorize(&|key| server.stored(key), user, &attributes);
+    let decision = rbac::authorize(&|scope| server.scope(scope), user, &attributes);
     let mut status = json!({ "allowed": decision.allowed });
     if !decision.reason.is_empty() {
         put(&mut status, "reason", json!(decision.reason));

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::http::request::RequestInfo;
+use crate::resources::Resources;
 use crate::verbs::Verb;
 use simcluster_model::builtin;
 use simcluster_model::codec::body;
@@ -36,11 +37,10 @@ pub(super) struct Target {
 
 /// Routes a request on a resource path.
 #[must_use]
-pub(super) fn resource(method: &str, info: &RequestInfo, resources: &[Arc<Resource>]) -> Route {
-    let of_kind = |one: &&Arc<Resource>| one.group == info.group && one.plural == info.resource;
-    let kin: Vec<&Arc<Resource>> = resources.iter().filter(of_kind).collect();
-    let served = kin.iter().find(|one| one.version == info.version).copied();
-    if kin.iter().any(|one| one.custom) {
+pub(super) fn resource(method: &str, info: &RequestInfo, resources: &Resources) -> Route {
+    let mut kin = resources.kin(&info.group, &info.resource);
+    let served = kin.clone().find(|one| one.version == info.version);
+    if kin.any(|one| one.custom) {
         return served.map_or(Route::PageNotFound, |resource| custom(method, info, resource));
     }
     let known = |one: &Arc<Resource>| {
@@ -50,7 +50,7 @@ pub(super) fn resource(method: &str, info: &RequestInfo, resources: &[Arc<Resour
     };
     match served {
         Some(resource) => built_in(method, info, resource),
-        None if resources.iter().any(known) => Route::Refused(ApiError::no_such_resource()),
+        None if resources.all().iter().any(known) => Route::Refused(ApiError::no_such_resource()),
         None => Route::PageNotFound,
     }
 }

@@ -11,9 +11,10 @@ use serde_json::Value;
 use crate::gate::{self, Stage, Stop};
 use crate::http::present::Presentation;
 use crate::http::response::Body;
+use crate::http::texts::Texts;
 use crate::server::ApiServer;
 use crate::trace::Request;
-use crate::verbs::WatchEvent;
+use crate::verbs::{Shown, WatchEvent};
 use simcluster_clock::Clock;
 use simcluster_model::object;
 
@@ -46,7 +47,7 @@ async fn pass(server: &ApiServer, watch: &Request, event: &WatchEvent) -> Result
     if !gate.is_active() {
         return Ok(());
     }
-    let shown = &event.object;
+    let shown = &*event.object;
     let request = Request {
         name: object::name(shown).to_owned(),
         namespace: object::namespace(shown).to_owned(),
@@ -88,7 +89,8 @@ impl Lines {
             let event = self.watch.events.next().await?;
             let passed = pass(&self.watch.server, &self.watch.request, &event).await;
             let first = std::mem::take(&mut self.first);
-            let line = line(event, &self.watch.presentation, first, self.watch.clock);
+            let Watch { presentation, clock, server, .. } = &self.watch;
+            let line = line(event, presentation, first, *clock, server.texts());
             match passed {
                 Ok(()) => {
                     if let Some(line) = line {
@@ -122,9 +124,21 @@ fn line(
     presentation: &Presentation,
     first: bool,
     clock: Clock,
+    texts: &Texts,
 ) -> Option<Bytes> {
-    let object = presentation.event(event.object, first, clock.now())?;
-    Some(text(&Line { kind: event.kind, object: &object }))
+    let WatchEvent { kind, object } = event;
+    let write = |object: Shown| {
+        let object = presentation.event(object.into_value(), first, clock.now())?;
+        Some(text(&Line { kind, object: &object }))
+    };
+    let shared = presentation.line_form(kind);
+    match (&object, shared) {
+        (Shown::Stored(stored, resource, revision), Some(form)) => {
+            let id = (stored, resource, *revision);
+            Some(texts.of(id, form, || write(object.clone()).unwrap_or_default()))
+        }
+        (Shown::Stored(..) | Shown::Made(_), _) => write(object),
+    }
 }
 
 fn text(line: &Line<'_>) -> Bytes {

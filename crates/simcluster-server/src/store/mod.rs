@@ -4,6 +4,8 @@
 //! changes; an older state is the current one with the log undone. Objects carry the revision of
 //! their last write as `metadata.resourceVersion`.
 
+mod expiry;
+mod history;
 mod restore;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,21 +15,22 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use self::expiry::Expiry;
+use self::history::History;
+use simcluster_clock::Clock;
 use simcluster_model::allocation::ServiceAllocator;
 use simcluster_model::object;
-
-/// Changes that each kind remembers. The real server keeps minutes of history; a test that needs less
-/// compacts. The limit bounds the memory of a long-lived sandbox.
-const HISTORY_MAX: usize = 20_000;
 
 /// Storage key of Services.
 const SERVICES: &str = "/services";
 
 /// All objects of a cluster, with history.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
+    clock: Clock,
     revision: u64,
     kinds: BTreeMap<String, KindStore>,
+    history: History,
     services: ServiceAllocator,
 }
 
@@ -35,10 +38,15 @@ pub struct Store {
 /// the order of bytes, as etcd lists them.
 #[derive(Debug)]
 struct KindStore {
+    name: Arc<str>,
     objects: BTreeMap<String, Arc<Value>>,
     log: VecDeque<Change>,
+    /// For kinds whose objects do not stay.
+    expiry: Option<Expiry>,
     /// There was nothing of this kind up to this revision.
     born: u64,
+    /// The revision of the last change.
+    last: u64,
     /// Changes up to this revision are forgotten.
     compacted: u64,
     /// Wakes those who follow the kind, in the order in which they wait; a `tokio::sync::watch` would
@@ -74,11 +82,14 @@ pub fn key(namespace: &str, name: &str) -> String {
 }
 
 impl KindStore {
-    fn new(born: u64) -> Self {
+    fn new(name: &str, born: u64) -> Self {
         Self {
+            name: Arc::from(name),
             objects: BTreeMap::new(),
             log: VecDeque::new(),
+            expiry: None,
             born,
+            last: 0,
             compacted: born,
             changed: Arc::default(),
         }
@@ -86,10 +97,12 @@ impl KindStore {
 }
 
 impl Store {
-    /// An empty store; the allocator learns of every write to a Service.
+    /// An empty store, whose history grows old by a clock; the allocator learns of every write to a
+    /// Service.
     #[must_use]
-    pub fn new(services: ServiceAllocator) -> Self {
-        Self { services, ..Self::default() }
+    pub fn new(clock: Clock, services: ServiceAllocator) -> Self {
+        let history = History::default();
+        Self { clock, revision: 0, kinds: BTreeMap::new(), history, services }
     }
 
     /// The revision of the last write.
@@ -118,6 +131,21 @@ impl Store {
         self.kinds.get(kind).map(|k| k.objects.values().cloned().collect()).unwrap_or_default()
     }
 
+    /// The objects of a kind in a namespace (all if empty), in key order.
+    #[must_use]
+    pub fn in_namespace(&self, kind: &str, namespace: &str) -> Vec<Arc<Value>> {
+        let Some(store) = self.kinds.get(kind) else { return Vec::new() };
+        let range = store.objects.range::<String, _>(namespace_range(namespace));
+        range.map(|(_, object)| Arc::clone(object)).collect()
+    }
+
+    /// The revision of the last write to any of these kinds; 0 if there was none.
+    #[must_use]
+    pub fn last_change<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) -> u64 {
+        let changes = kinds.into_iter().filter_map(|kind| self.kinds.get(kind));
+        changes.map(|store| store.last).max().unwrap_or_default()
+    }
+
     /// Names of the kinds that have objects now.
     #[must_use]
     pub fn kinds(&self) -> Vec<String> {
@@ -131,8 +159,20 @@ impl Store {
         namespace: &str,
         revision: u64,
     ) -> Result<Vec<(String, Arc<Value>)>, Compacted> {
+        self.list_from(kind, namespace, "", revision)
+    }
+
+    /// The same, but only those whose keys are not less than `from`, so that a page costs what it shows
+    /// and not what came before it.
+    pub fn list_from(
+        &self,
+        kind: &str,
+        namespace: &str,
+        from: &str,
+        revision: u64,
+    ) -> Result<Vec<(String, Arc<Value>)>, Compacted> {
         let Some(store) = self.kinds.get(kind) else { return Ok(Vec::new()) };
-        let range = namespace_range(namespace);
+        let range = range_from(namespace, from);
         let current = store.objects.range::<String, _>(range.clone());
         if revision >= self.revision {
             return Ok(current.map(|(key, object)| (key.clone(), object.clone())).collect());
@@ -143,7 +183,7 @@ impl Store {
         let mut objects: BTreeMap<&String, Arc<Value>> =
             current.map(|(key, object)| (key, object.clone())).collect();
         for change in store.log.iter().rev().take_while(|change| change.revision > revision) {
-            if !in_namespace(&change.key, namespace) {
+            if !in_namespace(&change.key, namespace) || change.key.as_str() < from {
                 continue;
             }
             match &change.before {
@@ -181,12 +221,17 @@ impl Store {
         object::metadata_mut(&mut object)
             .insert("resourceVersion".to_owned(), json!(revision.to_string()));
         let object = Arc::new(object);
-        let before = self.kind(kind).objects.insert(key.to_owned(), object.clone());
+        let now = self.clock.now();
+        let store = self.kind(kind);
+        let before = store.objects.insert(key.to_owned(), object.clone());
+        if let Some(expiry) = &mut store.expiry {
+            expiry.begin(key, revision, now);
+        }
         if kind == SERVICES {
             self.services.follow(before.as_deref(), Some(&object));
         }
-        let after = Some(object.clone());
-        self.kind(kind).record(Change { revision, key: key.to_owned(), before, after });
+        let change = Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
+        self.record(kind, change);
         object
     }
 
@@ -197,24 +242,14 @@ impl Store {
             self.services.follow(Some(&before), None);
         }
         self.revision += 1;
-        let revision = self.revision;
-        self.kind(kind).record(Change {
-            revision,
+        let change = Change {
+            revision: self.revision,
             key: key.to_owned(),
             before: Some(before.clone()),
             after: None,
-        });
+        };
+        self.record(kind, change);
         Some(before)
-    }
-
-    /// Forgets all history up to `revision`.
-    pub fn compact(&mut self, revision: u64) {
-        let revision = revision.min(self.revision);
-        for store in self.kinds.values_mut() {
-            let keep = store.log.partition_point(|change| change.revision <= revision);
-            store.log.drain(..keep);
-            store.compacted = store.compacted.max(revision);
-        }
     }
 
     /// Makes room for a kind: its history starts now.
@@ -230,25 +265,28 @@ impl Store {
 
     fn kind(&mut self, kind: &str) -> &mut KindStore {
         let revision = self.revision;
-        self.kinds.entry(kind.to_owned()).or_insert_with(|| KindStore::new(revision))
-    }
-}
-
-impl KindStore {
-    fn record(&mut self, change: Change) {
-        self.log.push_back(change);
-        if self.log.len() > HISTORY_MAX
-            && let Some(oldest) = self.log.pop_front()
-        {
-            self.compacted = oldest.revision;
-        }
-        self.changed.notify_waiters();
+        self.kinds.entry(kind.to_owned()).or_insert_with(|| KindStore::new(kind, revision))
     }
 }
 
 /// Whether a key lies in a namespace; an empty namespace holds everything.
 fn in_namespace(key: &str, namespace: &str) -> bool {
     namespace.is_empty() || key.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// The keys of a namespace that are not less than another one.
+fn range_from(namespace: &str, from: &str) -> (Bound<String>, Bound<String>) {
+    let (start, end) = namespace_range(namespace);
+    // A range must not begin after its end.
+    let from = match &end {
+        Bound::Excluded(last) if last.as_str() < from => last.clone(),
+        Bound::Excluded(_) | Bound::Included(_) | Bound::Unbounded => from.to_owned(),
+    };
+    let start = match start {
+        Bound::Included(first) => first.max(from),
+        Bound::Excluded(_) | Bound::Unbounded => from,
+    };
+    (Bound::Included(start), end)
 }
 
 fn namespace_range(namespace: &str) -> (Bound<String>, Bound<String>) {

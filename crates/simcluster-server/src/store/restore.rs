@@ -21,21 +21,20 @@ impl Store {
         self.revision += JUMP;
         let head = self.revision;
         for (kind, objects) in states {
+            if kind == SERVICES {
+                for gone in self.all(&kind) {
+                    self.services.follow(Some(&gone), None);
+                }
+                for (_, back) in &objects {
+                    self.services.follow(None, Some(back));
+                }
+            }
             let store = self.kind(&kind);
-            let before = std::mem::take(&mut store.objects);
             store.objects = objects.into_iter().collect();
             store.log.clear();
             store.compacted = head;
+            store.last = head;
             store.changed.notify_waiters();
-            if kind == SERVICES {
-                let after: Vec<_> = store.objects.values().cloned().collect();
-                for service in before.values() {
-                    self.services.follow(Some(service), None);
-                }
-                for service in &after {
-                    self.services.follow(None, Some(service));
-                }
-            }
         }
         Ok(())
     }

@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use jiff::SignedDuration;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -10,7 +13,8 @@ fn widget(name: &str, size: u32) -> Value {
 }
 
 fn store() -> Store {
-    let mut store = Store::default();
+    let mut store =
+        Store::new(Clock::starting_at(jiff::Timestamp::UNIX_EPOCH), ServiceAllocator::default());
     store.register(KIND);
     store
 }
@@ -95,5 +99,70 @@ proptest! {
                 store.list_at(KIND, "", revision).unwrap().into_iter().collect();
             prop_assert_eq!(&actual, expected);
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn history_grows_old() {
+    let mut store = store();
+    store.put(KIND, "n/a", widget("a", 1));
+    tokio::time::advance(Duration::from_mins(4)).await;
+    store.put(KIND, "n/a", widget("a", 2));
+    assert_eq!(store.changes_after(KIND, 0, 9).unwrap().len(), 2);
+    tokio::time::advance(Duration::from_mins(2)).await;
+    store.put(KIND, "n/a", widget("a", 3));
+    assert_eq!(store.changes_after(KIND, 0, 9).unwrap_err(), Compacted { oldest: 1 });
+    assert_eq!(store.changes_after(KIND, 1, 9).unwrap().len(), 2, "these are not old yet");
+}
+
+#[test]
+fn history_takes_no_more_than_its_share_of_memory() {
+    let mut store = store();
+    let large = "x".repeat(1 << 20);
+    for _ in 0..100 {
+        let object = json!({ "metadata": { "name": "a", "namespace": "n" }, "data": large });
+        store.put(KIND, "n/a", object);
+    }
+    let Compacted { oldest } = store.changes_after(KIND, 0, 9).unwrap_err();
+    assert!((30..50).contains(&oldest), "64 of 100 MiB are kept, not {}", 100 - oldest);
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_go_an_hour_after_their_last_write() {
+    let mut store = store();
+    store.let_expire(KIND, SignedDuration::from_hours(1));
+    store.put(KIND, "n/a", widget("a", 1));
+    store.put(KIND, "n/b", widget("b", 1));
+    tokio::time::advance(Duration::from_mins(40)).await;
+    store.put(KIND, "n/b", widget("b", 2));
+    tokio::time::advance(Duration::from_mins(40)).await;
+    store.expire(KIND);
+    assert_eq!(names(&store, "", store.revision()), ["n/b"]);
+    assert_eq!(store.revision(), 4, "an object that goes is a change");
+    store.expire(KIND);
+    assert_eq!(store.revision(), 4);
+}
+
+proptest! {
+    /// What a page starts from does not change what follows.
+    #[test]
+    fn a_list_from_a_key_is_the_rest_of_the_list(
+        writes in prop::collection::vec(("[mn]/[a-d]", prop::bool::ANY), 1..30),
+        from in "[lmno]?(/[a-e])?",
+        namespace in "[mn]?",
+        back in 0..10_u64,
+    ) {
+        let mut store = store();
+        for (key, put) in writes {
+            if put {
+                store.put(KIND, &key, widget(&key, 1));
+            } else {
+                store.remove(KIND, &key);
+            }
+        }
+        let revision = store.revision().saturating_sub(back);
+        let mut expected = store.list_at(KIND, &namespace, revision).unwrap();
+        expected.retain(|(key, _)| *key >= from);
+        prop_assert_eq!(store.list_from(KIND, &namespace, &from, revision).unwrap(), expected);
     }
 }

@@ -4,9 +4,11 @@ use serde_json::Value;
 
 use super::Call;
 use super::options::{FieldValidation, WriteOptions};
+use simcluster_model::builtin;
 use simcluster_model::codec::body::{self, Duplicates};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
+use simcluster_model::golang;
 use simcluster_model::patch::undecodable;
 use simcluster_model::resource::Resource;
 
@@ -15,33 +17,91 @@ pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value,
     let resource = &call.resource;
     let parsed = body::parse(&call.body, &call.content_type, resource)?;
     let decoded = resource.strategy.decode(resource, parsed.value)?;
-    match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
-        Some(fault) => Err(not_handled(resource, &fault)),
-        None => Ok(with_defaults(resource, decoded.object)),
+    let mut duplicates = parsed.duplicates;
+    if !resource.custom {
+        // Go skips what it does not know without looking into it.
+        duplicates.forget_below(&decoded.unknown);
+    }
+    match strictness(call, options, &duplicates, unknown_fields(&decoded.unknown)) {
+        Some(fault) => Err(not_handled(resource, &decoded.object, &fault)),
+        None => match decoded.refused {
+            Some(refused) => Err(refused),
+            None => Ok(with_defaults(resource, decoded.object)),
+        },
     }
 }
 
-/// Reads what a JSON, merge or strategic merge patch made of an object. `unknown` are texts about the
-/// patch itself.
+/// Reads what a JSON, merge or strategic merge patch made of an object. `noted` are texts about the
+/// patch itself, `patch` is what a refusal shows instead of the object.
 pub(super) fn patched(
     call: &Call,
     options: &WriteOptions,
     patched: Value,
-    unknown: Vec<String>,
+    noted: Vec<String>,
+    patch: Option<&Value>,
 ) -> Result<Value, ApiError> {
     let resource = &call.resource;
     if resource.custom {
         check_type(resource, &patched)?;
     }
-    let shown = patched.to_string();
+    let shown = patch.map_or_else(|| patched.to_string(), golang::plain);
     let decoded = resource
         .strategy
         .decode(resource, patched)
         .map_err(|error| unpatchable(resource, &shown, error))?;
-    let unknown = [unknown, unknown_fields(&decoded.unknown)].concat();
+    let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
     match strictness(call, options, &Duplicates::default(), unknown) {
         Some(fault) => Err(undecodable(&shown, &fault)),
         None => Ok(with_defaults(resource, decoded.object)),
+    }
+}
+
+/// Reads the body of a PUT of a Scale. The real server knows no Scale of a custom resource that it
+/// could not read, and says so.
+pub(super) fn scale(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
+    let custom = call.resource.custom;
+    let refused = |error: ApiError| {
+        if custom {
+            let scheme = r#"in scheme "pkg/runtime/scheme.go:111""#;
+            let why = format!("no kind is registered for the type v1.Scale {scheme}");
+            return ApiError::bad_request(why);
+        }
+        error
+    };
+    let resource = Resource {
+        group: "autoscaling".to_owned(),
+        version: "v1".to_owned(),
+        kind: "Scale".to_owned(),
+        custom: false,
+        ..Resource::clone(&call.resource)
+    };
+    let parsed = body::parse(&call.body, &call.content_type, &resource).map_err(refused)?;
+    let text = |key: &str| parsed.value.get(key).and_then(Value::as_str).unwrap_or_default();
+    let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
+    let (kind, version) = (text("kind").to_owned(), version.to_owned());
+    let decoded = builtin::decode_scale(parsed.value).map_err(|why| {
+        let text = format!("{kind} in version \"{version}\" cannot be handled as a Scale: {why}");
+        refused(ApiError::bad_request(text))
+    })?;
+    match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
+        Some(fault) => Err(not_handled(&resource, &decoded.object, &fault)),
+        None => Ok(decoded.object),
+    }
+}
+
+/// Reads what a patch made of a Scale.
+pub(super) fn patched_scale(
+    call: &Call,
+    options: &WriteOptions,
+    patched: Value,
+    noted: Vec<String>,
+) -> Result<Value, ApiError> {
+    let shown = patched.to_string();
+    let decoded = builtin::decode_scale(patched).map_err(|why| undecodable(&shown, &why))?;
+    let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
+    match strictness(call, options, &Duplicates::default(), unknown) {
+        Some(fault) => Err(undecodable(&shown, &fault)),
+        None => Ok(decoded.object),
     }
 }
 
@@ -90,9 +150,10 @@ fn strictness(
 }
 
 /// 400 of a body that is not an object of the kind.
-fn not_handled(resource: &Resource, why: &str) -> ApiError {
+fn not_handled(resource: &Resource, object: &Value, why: &str) -> ApiError {
     let kind = &resource.kind;
-    let version = &resource.version;
+    let version = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let version = version.rsplit('/').next().unwrap_or_default();
     let text = format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}");
     ApiError::bad_request(text)
 }

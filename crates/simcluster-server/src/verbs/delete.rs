@@ -7,12 +7,11 @@ use serde_json::{Value, json};
 use super::options::{DeleteOptions, ListOptions};
 use super::read::{Page, Selection};
 use super::write::read;
-use super::{Call, Outcome, meta};
-use crate::admission::{self, NAMESPACES};
+use super::{Call, Outcome};
+use crate::admission::{Attributes, NAMESPACES, Operation};
 use crate::lifecycle::{self, DEFINITIONS};
 use crate::server::ApiServer;
 use crate::store;
-use simcluster_model::codec::body;
 use simcluster_model::error::{ApiError, Names};
 use simcluster_model::golang;
 use simcluster_model::metadata;
@@ -21,11 +20,9 @@ use simcluster_model::resource::Resource;
 use simcluster_model::time;
 
 /// DELETE of an object.
-pub(super) fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
-    let body = body::parse_options(&call.body, &call.content_type)?;
-    let options = DeleteOptions::parse(call, body.as_ref())?;
-    admission::delete(call, &call.name)?;
-    let done = one(server, call, &call.name, &options)?;
+pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+    let options = DeleteOptions::read(call)?;
+    let done = one(server, call, &call.name, &options, Some(&call.name)).await?;
     // The legacy option tells by the code whether the object is still there (row DE13).
     let code = if !done.gone && options.orphan_dependents == Some(false) { 202 } else { 200 };
     if done.gone && !call.resource.strategy.returns_deleted_object() {
@@ -67,11 +64,14 @@ enum Fate {
     MarkedAndRemoved(Value),
 }
 
-pub(super) fn one(
+/// Deletes one object. `admitted_as` is the name under which admission hears of it: none for those of
+/// a collection, and an eviction passed admission already (`None`).
+pub(super) async fn one(
     server: &ApiServer,
     call: &Call,
     name: &str,
     options: &DeleteOptions,
+    admitted_as: Option<&str>,
 ) -> Result<Done, ApiError> {
     let resource = &call.resource;
     let key = store::key(&call.namespace, name);
@@ -79,6 +79,9 @@ pub(super) fn one(
         let stored = server.store().get(&resource.storage_key, &key);
         let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), name))?;
         check_preconditions(resource, name, options, &stored)?;
+        if let Some(admitted_as) = admitted_as {
+            admit(server, call, admitted_as, options, &stored).await?;
+        }
         let now = server.clock().now();
         let (object, gone) = match fate(resource, &stored, options, now) {
             Fate::Stays => return Ok(Done { object: stored, gone: false }),
@@ -90,7 +93,7 @@ pub(super) fn one(
             let object = object.map_or(stored, Arc::new);
             return Ok(Done { object, gone });
         }
-        let written = {
+        let (written, removed) = {
             let mut store = server.store();
             match store.get(&resource.storage_key, &key) {
                 Some(current) if Arc::ptr_eq(&current, &stored) => {}
@@ -103,15 +106,41 @@ pub(super) fn one(
                 Some(object) => Some(store.put(&resource.storage_key, &key, object)),
                 None => None,
             };
-            if gone {
+            let removed = gone.then(|| {
                 store.remove(&resource.storage_key, &key);
-            }
-            written
+                with_version(written.as_ref().unwrap_or(&stored), store.revision())
+            });
+            (written, removed)
         };
         let left = written.as_ref().filter(|_| !gone);
         server.after_write(call, Some(&stored), left);
-        return Ok(Done { object: written.unwrap_or(stored), gone });
+        return Ok(Done { object: removed.or(written).unwrap_or(stored), gone });
     }
+}
+
+/// Both halves of admission of a deletion.
+async fn admit(
+    server: &ApiServer,
+    call: &Call,
+    name: &str,
+    options: &DeleteOptions,
+    stored: &Value,
+) -> Result<(), ApiError> {
+    let mut attributes = Attributes::of(call, Operation::Delete, name);
+    attributes.old_object = Some(Arc::new(read(&call.resource, stored)));
+    attributes.options = options.to_json();
+    attributes.dry_run = options.dry_run;
+    let chain = server.admission();
+    chain.admit(server, &mut attributes).await?;
+    chain.validate(server, &attributes).await
+}
+
+/// The object that a deletion removed: its version is the deletion's.
+fn with_version(object: &Value, revision: u64) -> Arc<Value> {
+    let mut object = object.clone();
+    object::metadata_mut(&mut object)
+        .insert("resourceVersion".to_owned(), json!(revision.to_string()));
+    Arc::new(object)
 }
 
 /// 409 where a precondition does not hold; these name the Kind (rows DE06, DE07).
@@ -151,7 +180,7 @@ fn fate(
     now: jiff::Timestamp,
 ) -> Fate {
     if resource.storage_key == NAMESPACES {
-        return namespace_fate(stored, now);
+        return namespace_fate(stored, now, &finalizers(resource, stored, options));
     }
     if resource.storage_key == DEFINITIONS && !object::is_deleting(stored) {
         return Fate::Marked(lifecycle::mark_definition(stored, now));
@@ -178,11 +207,14 @@ fn fate(
     }
     let finalizers = finalizers(resource, stored, options);
     let waits = !finalizers.is_empty();
-    object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(finalizers));
+    if waits {
+        object::metadata_mut(&mut object).insert("finalizers".to_owned(), json!(finalizers));
+    } else {
+        object::metadata_mut(&mut object).remove("finalizers");
+    }
     if !graceful && waits {
         mark(&mut object, now, 0);
     }
-    meta::tidy(&mut object);
     let grace = object::metadata(&object).get("deletionGracePeriodSeconds").and_then(Value::as_i64);
     if waits || (graceful && grace.unwrap_or_default() > 0) {
         Fate::Marked(object)
@@ -253,11 +285,16 @@ fn finalizers(resource: &Resource, stored: &Value, options: &DeleteOptions) -> V
 }
 
 /// Namespaces are marked first; they go when their content and finalizers are gone (row NS04).
-fn namespace_fate(stored: &Value, now: jiff::Timestamp) -> Fate {
+fn namespace_fate(stored: &Value, now: jiff::Timestamp, finalizers: &[String]) -> Fate {
     if !object::is_deleting(stored) {
         let mut object = stored.clone();
-        object::metadata_mut(&mut object)
-            .insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        let metadata = object::metadata_mut(&mut object);
+        metadata.insert("deletionTimestamp".to_owned(), json!(time::format_seconds(now)));
+        if finalizers.is_empty() {
+            metadata.remove("finalizers");
+        } else {
+            metadata.insert("finalizers".to_owned(), json!(finalizers));
+        }
         object::set_path(&mut object, "status.phase", json!("Terminating"));
         return Fate::Marked(object);
     }
@@ -273,14 +310,12 @@ pub(super) async fn delete_collection(
     call: &Call,
 ) -> Result<Outcome, ApiError> {
     let list_options = ListOptions::parse(call, false)?;
-    let body = body::parse_options(&call.body, &call.content_type)?;
-    let options = DeleteOptions::parse(call, body.as_ref())?;
     let selection = Selection::parse(call, &list_options)?;
+    let options = DeleteOptions::read(call)?;
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
-    for item in list.get("items").and_then(Value::as_array).into_iter().flatten() {
+    for item in &list.items {
         let name = object::name(item);
-        admission::delete(call, name)?;
-        match one(server, call, name, &options) {
+        match one(server, call, name, &options, Some("")).await {
             Err(error) if error.code != 404 => return Err(error),
             _ => {}
         }

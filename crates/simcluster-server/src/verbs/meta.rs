@@ -20,15 +20,11 @@ pub(super) fn wipe(object: &mut Value) {
 }
 
 /// Drops `metadata` fields that hold nothing, as Go's omitempty does when an object is printed.
-pub(super) fn tidy(object: &mut Value) {
-    let metadata = object::metadata_mut(object);
-    metadata.retain(|_, value| match value {
-        Value::Null => false,
-        Value::Array(list) => !list.is_empty(),
-        Value::Object(map) => !map.is_empty(),
-        Value::String(text) => !text.is_empty(),
-        Value::Bool(_) | Value::Number(_) => true,
-    });
+/// Custom resources are stored as they were applied: only reads drop theirs.
+pub(super) fn tidy(resource: &Resource, object: &mut Value) {
+    if !resource.custom {
+        object::metadata_mut(object).retain(|_, value| !metadata::is_empty(value));
+    }
 }
 
 /// Puts the path's namespace into the object, or refuses another one (row CR09).
@@ -60,7 +56,7 @@ pub(super) fn faults(resource: &Resource, object: &Value) -> Vec<FieldError> {
     let mut faults = name_faults(resource, object);
     faults.extend(metadata::map_and_owner_faults("metadata", metadata));
     faults.extend(metadata::finalizer_faults("metadata", metadata));
-    if !resource.custom {
+    if resource.strategy.knows_finalizers() {
         for (index, finalizer) in object::meta_list(object, "finalizers").enumerate() {
             let field = format!("metadata.finalizers[{index}]");
             faults.extend(names::kube_finalizer(&field, finalizer));
@@ -90,7 +86,7 @@ fn name_faults(resource: &Resource, object: &Value) -> Vec<FieldError> {
 }
 
 /// Faults of a change of metadata, beside those of the new metadata itself.
-pub(super) fn update_faults(object: &Value, old: &Value) -> Vec<FieldError> {
+pub(super) fn update_faults(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = Vec::new();
     let (new_meta, old_meta) = (object::metadata(object), object::metadata(old));
     if object::is_deleting(old) {
@@ -123,7 +119,10 @@ pub(super) fn update_faults(object: &Value, old: &Value) -> Vec<FieldError> {
             faults.push(FieldError::invalid(field, value, "field is immutable"));
         }
     }
-    faults.extend(metadata::map_and_owner_faults("metadata", new_meta));
+    if resource.custom {
+        // Those of the new metadata once more.
+        faults.extend(metadata::map_and_owner_faults("metadata", new_meta));
+    }
     faults
 }
 
@@ -153,7 +152,7 @@ pub(super) fn dedup_owners(object: &mut Value) -> Vec<String> {
 /// Warnings about finalizers that others might use, too (row CR17).
 pub(super) fn finalizer_warnings(object: &Value) -> Vec<String> {
     object::meta_list(object, "finalizers")
-        .filter(|name| !matches!(*name, metadata::ORPHAN | metadata::FOREGROUND))
+        .filter(|name| !matches!(*name, metadata::ORPHAN | metadata::FOREGROUND | "kubernetes"))
         .filter(|name| names::qualified_name(name).is_empty() && !name.contains('/'))
         .map(|name| {
             let how = if name.contains('.') {

@@ -3,6 +3,7 @@
 
 mod decode;
 mod delete;
+mod idle;
 mod meta;
 mod objects;
 mod options;
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::auth::User;
 use crate::gate::View;
@@ -27,7 +28,8 @@ use simcluster_model::error::ApiError;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
-pub(crate) use write::namespace_terminating;
+pub(crate) use selectors::selects;
+use write::read;
 
 /// What is to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,28 +76,29 @@ impl ApiServer {
             call.warnings.add(text);
         }
         self.check_conversion(&call.resource)?;
+        self.store().expire(&call.resource.storage_key);
         match call.subresource.as_str() {
             "" => self.call_main(verb, call).await,
             "status" => match verb {
                 Verb::Get => read::get(self, &call).await,
-                Verb::Update => objects::update(self, &call),
-                Verb::Patch => objects::patch(self, &call),
+                Verb::Update => objects::update(self, &call).await,
+                Verb::Patch => objects::patch(self, &call).await,
                 Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
                     Err(not_supported(verb, &call))
                 }
             },
             "scale" => match verb {
-                Verb::Get => scale::get(self, &call),
-                Verb::Update => scale::update(self, &call),
-                Verb::Patch => scale::patch(self, &call),
+                Verb::Get => scale::get(self, &call).await,
+                Verb::Update => scale::update(self, &call).await,
+                Verb::Patch => scale::patch(self, &call).await,
                 Verb::List | Verb::Watch | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
                     Err(not_supported(verb, &call))
                 }
             },
             other => match (verb, other) {
-                (Verb::Create, "binding") => pods::bind(self, &call),
-                (Verb::Create, "eviction") => pods::evict(self, &call),
-                (Verb::Update, "finalize") => pods::finalize(self, &call),
+                (Verb::Create, "binding") => pods::bind(self, &call).await,
+                (Verb::Create, "eviction") => pods::evict(self, &call).await,
+                (Verb::Update, "finalize") => pods::finalize(self, &call).await,
                 (Verb::Get, "log") => pods::log(self, &call),
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
@@ -109,16 +112,17 @@ impl ApiServer {
             return Ok(());
         }
         let name = format!("{}.{}", resource.plural, resource.group);
-        let definitions = self.stored("apiextensions.k8s.io/customresourcedefinitions");
-        let definition = definitions.iter().find(|crd| object::name(crd) == name);
-        let strategy = definition.and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
+        let definition = self.get(crate::lifecycle::DEFINITIONS, "", &name);
+        let strategy =
+            definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
         if strategy.and_then(Value::as_str) == Some("Webhook") {
             return Err(ApiError::unsupported("conversion webhooks"));
         }
         Ok(())
     }
 
-    /// Stores an object that the server itself brings along, as a POST by its admin would.
+    /// Stores an object that the server itself brings along, as a POST by its admin would, but without
+    /// admission.
     pub fn install(
         &self,
         group: &str,
@@ -144,8 +148,7 @@ impl ApiServer {
             view: View::HEAD,
             changed: Changed::default(),
         };
-        objects::create(self, &call)?;
-        Ok(())
+        objects::install(self, &call)
     }
 
     async fn call_main(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
@@ -153,10 +156,10 @@ impl ApiServer {
             Verb::Get => read::get(self, &call).await,
             Verb::List => read::list(self, &call).await,
             Verb::Watch => watch::watch(self, call),
-            Verb::Create => objects::create(self, &call),
-            Verb::Update => objects::update(self, &call),
-            Verb::Patch => objects::patch(self, &call),
-            Verb::Delete => delete::delete(self, &call),
+            Verb::Create => objects::create(self, &call).await,
+            Verb::Update => objects::update(self, &call).await,
+            Verb::Patch => objects::patch(self, &call).await,
+            Verb::Delete => delete::delete(self, &call).await,
             Verb::DeleteCollection => delete::delete_collection(self, &call).await,
         }
     }
@@ -238,17 +241,94 @@ impl Warnings {
 pub enum Outcome {
     /// One object (or a `Status`, or a `Scale`), with the HTTP status code.
     Object(u16, Value),
-    /// A list with `kind`, `apiVersion`, `metadata`, `items`.
-    List(Value),
+    /// A list.
+    List(List),
     /// A stream of events; it ends when the watch ends.
     Watch(BoxStream<'static, WatchEvent>),
 }
 
 /// One event of a watch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct WatchEvent {
     /// `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub kind: &'static str,
     /// The object (a `Status` for `ERROR`).
-    pub object: Value,
+    pub object: Shown,
+}
+
+/// A list as it was read; its items are made into what is shown only where they are shown.
+#[derive(Debug, Clone)]
+pub struct List {
+    /// The resource, in the version asked for.
+    pub resource: Arc<Resource>,
+    /// The metadata of the list.
+    pub metadata: Value,
+    /// The objects as they are stored.
+    pub items: Vec<Arc<Value>>,
+}
+
+impl List {
+    /// The whole list as an object.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let items: Vec<Value> = self.items.iter().map(|stored| self.item(stored)).collect();
+        json!({
+            "kind": self.resource.list_kind,
+            "apiVersion": self.resource.api_version(),
+            "metadata": self.metadata,
+            "items": items,
+        })
+    }
+
+    /// An item as the list shows it; those of built-in kinds do not repeat kind and version (row LI01).
+    #[must_use]
+    pub fn item(&self, stored: &Value) -> Value {
+        let mut object = read(&self.resource, stored);
+        if !self.resource.custom
+            && let Some(map) = object.as_object_mut()
+        {
+            map.remove("kind");
+            map.remove("apiVersion");
+        }
+        object
+    }
+}
+
+/// The object of an event.
+#[derive(Debug, Clone)]
+pub enum Shown {
+    /// A stored one in the version of a resource; with another revision than its own if it was deleted.
+    Stored(Arc<Value>, Arc<Resource>, Option<u64>),
+    /// One that was made for the event.
+    Made(Value),
+}
+
+impl Shown {
+    /// The object that clients see.
+    #[must_use]
+    pub fn into_value(self) -> Value {
+        match self {
+            Self::Made(object) => object,
+            Self::Stored(stored, resource, revision) => {
+                let mut object = read(&resource, &stored);
+                if let Some(revision) = revision {
+                    object::metadata_mut(&mut object)
+                        .insert("resourceVersion".to_owned(), json!(revision.to_string()));
+                }
+                object
+            }
+        }
+    }
+}
+
+impl std::ops::Deref for Shown {
+    type Target = Value;
+
+    /// The object with its names and labels, but as it is stored.
+    fn deref(&self) -> &Value {
+        match self {
+            Self::Stored(stored, _, _) => stored,
+            Self::Made(object) => object,
+        }
+    }
 }

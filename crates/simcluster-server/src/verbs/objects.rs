@@ -4,32 +4,54 @@ use serde_json::Value;
 
 use super::options::{FieldValidation, WriteOptions};
 use super::write::{Expected, Write};
-use super::{Call, Outcome, decode, meta};
-use crate::admission;
+use super::{Call, Outcome, decode, idle, meta};
+use crate::admission::Operation;
 use crate::server::ApiServer;
-use simcluster_model::codec::{body, yaml};
+use simcluster_model::codec::{body, json, yaml};
 use simcluster_model::error::{ApiError, Details};
 use simcluster_model::fieldmanager;
 use simcluster_model::object;
 use simcluster_model::patch;
 
 /// POST to a collection.
-pub(super) fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
+    let object = new_object(server, call, &options)?;
+    let write = Write::new(server, call, &options);
+    let name = object::name(&object).to_owned();
+    let object = write.admit(Operation::Create, &name, object, None).await?;
+    let created = write.create(object).await?;
+    if server.warns_of_idle_kinds()
+        && let Some(text) = idle::warning(&call.resource.storage_key)
+    {
+        call.warnings.add(text);
+    }
+    Ok(Outcome::Object(201, created))
+}
+
+/// POST of an object that the server itself brings along.
+pub(super) fn install(server: &ApiServer, call: &Call) -> Result<(), ApiError> {
+    let options = WriteOptions::parse(call, "CreateOptions")?;
+    let mut object = new_object(server, call, &options)?;
+    let write = Write::new(server, call, &options);
+    write.prepare_create(&mut object)?;
+    write.store_new(object)?;
+    Ok(())
+}
+
+/// The object of a POST as it goes into admission.
+fn new_object(server: &ApiServer, call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let resource = &call.resource;
-    let mut object = decode::request_body(call, &options)?;
+    let mut object = decode::request_body(call, options)?;
     meta::fill_namespace(resource, &call.namespace, &mut object)?;
     meta::wipe(&mut object);
-    server.fill_system_fields(resource, &mut object);
     let now = server.clock().now();
     fieldmanager::record_update(resource, None, &mut object, &options.manager, "", now);
-    admission::create(server, call, &object)?;
-    let write = Write { server, call, options: &options };
-    Ok(Outcome::Object(201, write.create(object)?))
+    Ok(object)
 }
 
 /// PUT of an object, or of a subresource that takes the whole object.
-pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
     let resource = &call.resource;
     let mut object = decode::request_body(call, &options)?;
@@ -43,32 +65,39 @@ pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiErro
         Ok(object)
     };
     let uid = object::uid(&object);
-    let create_missing = call.subresource.is_empty() && resource.strategy.allow_create_on_update();
+    let create_missing = may_create(call);
     let expected = Expected { create_missing, uid: Some(uid) };
-    let write = Write { server, call, options: &options };
-    let (code, answer) = write.update(&call.name, &expected, &transform)?;
+    let write = Write::new(server, call, &options);
+    let (code, answer) = write.update(&call.name, &expected, &transform).await?;
     Ok(Outcome::Object(code, answer))
+}
+
+/// Whether an update of a missing object creates it, be it by way of its status.
+fn may_create(call: &Call) -> bool {
+    matches!(call.subresource.as_str(), "" | "status")
+        && call.resource.strategy.allow_create_on_update()
 }
 
 /// The ways to patch.
 enum Kind {
-    Json(Value),
-    Merge(Value),
-    Strategic(Value),
-    Apply(Value),
+    Json(json::Parsed),
+    Merge(json::Parsed),
+    Strategic(json::Parsed),
+    Apply(yaml::Parsed),
 }
 
 /// PATCH of an object or its `/status`.
-pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let media_type = call.content_type.as_str();
     let apply = media_type == "application/apply-patch+yaml";
     accept(call)?;
     let options = WriteOptions::parse_patch(call, apply)?;
-    let kind = read_patch(call, &options)?;
+    let kind = read_patch(call)?;
     let transform = |existing: Option<&Value>| transform(server, call, &options, &kind, existing);
-    let expected = Expected { create_missing: apply && call.subresource.is_empty(), uid: None };
-    let write = Write { server, call, options: &options };
-    let (code, answer) = write.update(&call.name, &expected, &transform)?;
+    let create_missing = apply && (call.subresource.is_empty() || may_create(call));
+    let expected = Expected { create_missing, uid: None };
+    let write = Write::new(server, call, &options);
+    let (code, answer) = write.update(&call.name, &expected, &transform).await?;
     Ok(Outcome::Object(code, answer))
 }
 
@@ -92,24 +121,44 @@ pub(super) fn accept(call: &Call) -> Result<(), ApiError> {
         .with_details(Details::default()))
 }
 
-fn read_patch(call: &Call, options: &WriteOptions) -> Result<Kind, ApiError> {
+fn read_patch(call: &Call) -> Result<Kind, ApiError> {
     if call.content_type == "application/apply-patch+yaml" {
-        return read_apply(call, options).map(Kind::Apply);
+        return read_apply(call).map(Kind::Apply);
     }
-    let value: Value = serde_json::from_slice(&call.body)
-        .map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
+    let parsed = read_json_patch(call)?;
     Ok(match call.content_type.as_str() {
-        "application/json-patch+json" => Kind::Json(value),
-        "application/strategic-merge-patch+json" => Kind::Strategic(value),
-        _ => Kind::Merge(value),
+        "application/json-patch+json" => Kind::Json(parsed),
+        "application/strategic-merge-patch+json" => Kind::Strategic(parsed),
+        _ => Kind::Merge(parsed),
     })
 }
 
+/// Reads a patch that is no apply.
+pub(super) fn read_json_patch(call: &Call) -> Result<json::Parsed, ApiError> {
+    json::parse(&call.body).map_err(|_| ApiError::bad_request("invalid JSON patch"))
+}
+
+/// What strict decoding says of the keys that stand twice in a patch.
+pub(super) fn duplicate_fields(patch: &json::Parsed) -> Vec<String> {
+    patch.duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect()
+}
+
 /// Reads an apply configuration: YAML, of which JSON is a part.
-pub(super) fn read_apply(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
-    let parsed = yaml::parse(&call.body)
-        .map_err(|why| ApiError::bad_request(format!("error encoding patch: {why}")))?;
-    let duplicates = parsed.duplicates;
+pub(super) fn read_apply(call: &Call) -> Result<yaml::Parsed, ApiError> {
+    let stage = if call.body.trim_ascii_start().starts_with(b"{") {
+        "error decoding patch: error converting YAML to JSON"
+    } else {
+        "error encoding patch"
+    };
+    yaml::parse(&call.body).map_err(|why| ApiError::bad_request(format!("{stage}: {why}")))
+}
+
+/// Warns of the duplicate keys of an apply, or refuses it. The real server does this last.
+pub(super) fn check_duplicates(
+    call: &Call,
+    options: &WriteOptions,
+    duplicates: &[String],
+) -> Result<(), ApiError> {
     match options.field_validation {
         FieldValidation::Strict if !duplicates.is_empty() => {
             return Err(ApiError::bad_request(format!(
@@ -118,14 +167,10 @@ pub(super) fn read_apply(call: &Call, options: &WriteOptions) -> Result<Value, A
                 duplicates.join("\n  ")
             )));
         }
-        FieldValidation::Warn => {
-            for text in duplicates {
-                call.warnings.add(text);
-            }
-        }
+        FieldValidation::Warn => duplicates.iter().for_each(|text| call.warnings.add(text)),
         FieldValidation::Strict | FieldValidation::Ignore => {}
     }
-    Ok(parsed.value)
+    Ok(())
 }
 
 /// What the patch makes of the stored object (`None`: there is none, and it is an apply).
@@ -142,26 +187,27 @@ fn transform(
     let absent = Value::Null;
     let current = existing.unwrap_or(&absent);
     let patched = match kind {
-        Kind::Json(patch) => patch::json_patch(current, patch)?,
-        Kind::Merge(patch) => patch::merge_patch(current, patch)?,
-        Kind::Strategic(patch) => patch::strategic_merge(current, patch, &resource.schema)?,
+        Kind::Json(patch) => patch::json_patch(current, &patch.value, options.looks_closely())?,
+        Kind::Merge(patch) => patch::merge_patch(current, &patch.value)?,
+        Kind::Strategic(patch) => patch::strategic_merge(current, &patch.value, &resource.schema)?,
         Kind::Apply(config) => {
-            let mut config = config.clone();
-            name_config(call, &mut config);
-            let manager = &options.manager;
-            let force = options.force;
+            let (manager, force) = (&options.manager, options.force);
+            let (config, twice) = (&config.value, &config.duplicates);
             let merged =
-                fieldmanager::apply(resource, existing, &config, manager, subresource, force, now)?;
+                fieldmanager::apply(resource, existing, config, manager, subresource, force, now)?;
+            check_duplicates(call, options, twice)?;
             let object = decode::applied(resource, merged)?;
             check_uid_of_missing(call, existing, &object)?;
             return checked(call, object);
         }
     };
-    let unknown = match kind {
-        Kind::Json(patch) => patch::unknown_operation_fields(patch),
-        Kind::Merge(_) | Kind::Strategic(_) | Kind::Apply(_) => Vec::new(),
+    let (noted, shown) = match kind {
+        Kind::Json(patch) => (patch::notes(&patch.value, &patch.duplicates), None),
+        Kind::Merge(patch) => (duplicate_fields(patch), None),
+        Kind::Strategic(patch) => (duplicate_fields(patch), Some(&patch.value)),
+        Kind::Apply(_) => (Vec::new(), None),
     };
-    let mut object = decode::patched(call, options, patched, unknown)?;
+    let mut object = decode::patched(call, options, patched, noted, shown)?;
     let manager = &options.manager;
     fieldmanager::record_update(resource, existing, &mut object, manager, subresource, now);
     checked(call, object)
@@ -171,13 +217,6 @@ fn checked(call: &Call, mut object: Value) -> Result<Value, ApiError> {
     meta::fill_namespace(&call.resource, &call.namespace, &mut object)?;
     check_name(&object, &call.name)?;
     Ok(object)
-}
-
-/// An apply that names no object means the one of its path.
-pub(super) fn name_config(call: &Call, config: &mut Value) {
-    if config.is_object() && object::name(config).is_empty() {
-        object::metadata_mut(config).insert("name".to_owned(), Value::from(call.name.as_str()));
-    }
 }
 
 /// A UID says that the object exists (row SA12).

@@ -1,10 +1,18 @@
 //! Request options: `CreateOptions`, `UpdateOptions`, `PatchOptions`, `DeleteOptions`, `ListOptions`.
 
+use std::num::{IntErrorKind, ParseIntError};
+
 use serde_json::{Value, json};
 
 use super::Call;
+use super::selectors::{FieldSelector, LabelSelector};
+use crate::admission::Operation;
+use simcluster_model::builtin;
+use simcluster_model::codec::body;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
+use simcluster_model::object::put;
+use simcluster_model::{golang, object};
 
 /// Longest field manager name, in bytes.
 const FIELD_MANAGER_MAX: usize = 128;
@@ -52,6 +60,11 @@ impl WriteOptions {
         Self::checked(call, "PatchOptions", faults)
     }
 
+    /// Whether anybody wants to know of unknown and repeated fields.
+    pub(crate) fn looks_closely(&self) -> bool {
+        self.field_validation != FieldValidation::Ignore
+    }
+
     fn checked(call: &Call, kind: &str, mut faults: Vec<FieldError>) -> Result<Self, ApiError> {
         let asked = call.param("fieldManager").unwrap_or_default();
         faults.extend(field_manager_faults(asked));
@@ -77,6 +90,26 @@ impl WriteOptions {
             if asked.is_empty() { agent_manager(&call.user_agent) } else { asked.to_owned() };
         let force = call.param("force").is_some_and(is_true);
         Ok(Self { dry_run, manager, field_validation, force })
+    }
+}
+
+impl WriteOptions {
+    /// The options as admission shows them; a patch is a create or an update there.
+    pub(crate) fn to_json(&self, call: &Call, operation: Operation) -> Value {
+        let kind = match operation {
+            Operation::Create => "CreateOptions",
+            Operation::Update | Operation::Delete => "UpdateOptions",
+        };
+        let mut options = json!({ "kind": kind, "apiVersion": "meta.k8s.io/v1" });
+        if self.dry_run {
+            put(&mut options, "dryRun", json!(["All"]));
+        }
+        for name in ["fieldManager", "fieldValidation"] {
+            if let Some(value) = call.param(name).filter(|value| !value.is_empty()) {
+                put(&mut options, name, json!(value));
+            }
+        }
+        options
     }
 }
 
@@ -128,8 +161,16 @@ pub(crate) fn is_true(text: &str) -> bool {
 /// A number in the query; the 400 is Go's.
 fn number(call: &Call, name: &str) -> Result<Option<i64>, ApiError> {
     let Some(text) = call.param(name).filter(|text| !text.is_empty()) else { return Ok(None) };
-    let fault = || format!("strconv.ParseInt: parsing {}: invalid syntax", json!(text));
-    text.parse().map(Some).map_err(|_| ApiError::bad_request(fault()))
+    let fault = |error: &ParseIntError| {
+        let why = match error.kind() {
+            IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+            IntErrorKind::Empty | IntErrorKind::InvalidDigit | IntErrorKind::Zero | _ => {
+                "invalid syntax"
+            }
+        };
+        ApiError::bad_request(format!("strconv.ParseInt: parsing {}: {why}", golang::quote(text)))
+    };
+    text.parse().map(Some).map_err(|error| fault(&error))
 }
 
 /// Options of delete and deletecollection.
@@ -150,11 +191,18 @@ pub(crate) struct DeleteOptions {
 }
 
 impl DeleteOptions {
+    /// From a request.
+    pub(crate) fn read(call: &Call) -> Result<Self, ApiError> {
+        let body = body::parse_delete_options(&call.body, &call.content_type)?;
+        let body = body.map(builtin::decode_delete_options).transpose();
+        Self::parse(call, body.map_err(ApiError::bad_request)?.as_ref())
+    }
+
     /// From the body if there is one, else from the query. A body hides the whole query (row DE12).
     pub(crate) fn parse(call: &Call, body: Option<&Value>) -> Result<Self, ApiError> {
         let mut faults = Vec::new();
         let mut options = match body {
-            Some(body) => Self::from_body(body, &mut faults)?,
+            Some(body) => Self::from_body(body, &mut faults),
             None => Self::from_query(call, &mut faults)?,
         };
         options.check(&mut faults);
@@ -167,41 +215,58 @@ impl DeleteOptions {
         Ok(options)
     }
 
-    fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
-        let text = |path: &[&str]| {
-            let mut node = Some(body);
-            for key in path {
-                node = node.and_then(|node| node.get(key));
+    /// The options as admission shows them.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut options = json!({ "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1" });
+        let mut preconditions = json!({});
+        for (name, value) in [("uid", &self.uid), ("resourceVersion", &self.resource_version)] {
+            if let Some(value) = value {
+                put(&mut preconditions, name, json!(value));
             }
-            node.and_then(Value::as_str).map(str::to_owned)
-        };
-        if !matches!(text(&["kind"]).as_deref(), None | Some("" | "DeleteOptions")) {
-            let why = "decoded object cannot be converted to DeleteOptions";
-            return Err(ApiError::bad_request(why));
         }
+        let given = [
+            ("gracePeriodSeconds", self.grace_period_seconds.map(Value::from)),
+            ("orphanDependents", self.orphan_dependents.map(Value::from)),
+            ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
+            ("dryRun", self.dry_run.then(|| json!(["All"]))),
+            ("preconditions", Some(preconditions).filter(|one| *one != json!({}))),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                put(&mut options, name, value);
+            }
+        }
+        options
+    }
+
+    fn from_body(body: &Value, faults: &mut Vec<FieldError>) -> Self {
+        let text =
+            |path: &str| object::at_path(body, path).and_then(Value::as_str).map(str::to_owned);
         let values: Vec<&str> = body
             .get("dryRun")
             .and_then(Value::as_array)
             .map(|list| list.iter().filter_map(Value::as_str).collect())
             .unwrap_or_default();
-        Ok(Self {
+        Self {
             dry_run: dry_run(&values, faults),
             grace_period_seconds: body.get("gracePeriodSeconds").and_then(Value::as_i64),
             orphan_dependents: body.get("orphanDependents").and_then(Value::as_bool),
-            propagation_policy: text(&["propagationPolicy"]),
-            uid: text(&["preconditions", "uid"]),
-            resource_version: text(&["preconditions", "resourceVersion"]),
-        })
+            propagation_policy: text("propagationPolicy"),
+            uid: text("preconditions.uid"),
+            resource_version: text("preconditions.resourceVersion"),
+        }
     }
 
     fn from_query(call: &Call, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
+        let given =
+            |name: &str| call.param(name).filter(|text| !text.is_empty()).map(str::to_owned);
         Ok(Self {
             dry_run: dry_run(&call.params("dryRun"), faults),
             grace_period_seconds: number(call, "gracePeriodSeconds")?,
             orphan_dependents: call.param("orphanDependents").map(is_true),
             propagation_policy: call.param("propagationPolicy").map(str::to_owned),
-            uid: None,
-            resource_version: None,
+            uid: given("uid"),
+            resource_version: given("resourceVersion"),
         })
     }
 
@@ -257,6 +322,9 @@ impl ListOptions {
             send_initial_events: call.param("sendInitialEvents").map(is_true),
             timeout_seconds: number(call, "timeoutSeconds")?,
         };
+        // Part of reading the query: what it says of labels comes before what options may be.
+        LabelSelector::parse(&options.label_selector)?;
+        FieldSelector::terms(&options.field_selector)?;
         let faults = if watch { options.watch_faults() } else { options.list_faults() };
         if faults.is_empty() {
             return Ok(options);

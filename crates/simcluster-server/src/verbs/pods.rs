@@ -1,11 +1,14 @@
 //! Subresources of Pods and Namespaces that act instead of holding something: binding, eviction,
 //! finalize.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::options::{DeleteOptions, WriteOptions};
-use super::write::{Expected, Write, read};
+use super::write::{Expected, Facet, Write, read};
 use super::{Call, Outcome, delete};
+use crate::admission::{Attributes, ObjectKind, Operation};
 use crate::server::ApiServer;
 use crate::store;
 use crate::verbs::selectors;
@@ -13,6 +16,9 @@ use simcluster_model::codec::body;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::object;
 use simcluster_model::time;
+
+/// Storage key of `PodDisruptionBudgets`.
+const BUDGETS: &str = "policy/poddisruptionbudgets";
 
 fn done() -> Outcome {
     let status = json!({
@@ -22,7 +28,7 @@ fn done() -> Outcome {
 }
 
 /// POST of a Binding: puts a Pod on a Node.
-pub(super) fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
     let binding = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     let text = |path: &str| {
@@ -38,6 +44,7 @@ pub(super) fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError>
     if node.is_empty() {
         return Err(ApiError::raw("target.name: Required value"));
     }
+    admit(server, call, &options, binding, ObjectKind::new("", "v1", "Binding")).await?;
     let now = time::format_seconds(server.clock().now());
     let transform = |existing: Option<&Value>| {
         let mut pod = existing.cloned().unwrap_or_default();
@@ -51,9 +58,27 @@ pub(super) fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError>
         set_scheduled(&mut pod, &now);
         Ok(pod)
     };
-    let write = Write { server, call, options: &options };
-    write.update(&call.name, &Expected::default(), &transform)?;
+    let write = Write { facet: Facet::Admitted, ..Write::new(server, call, &options) };
+    write.update(&call.name, &Expected::default(), &transform).await?;
     Ok(done())
+}
+
+/// Both halves of admission of what is posted to a subresource and not stored.
+async fn admit(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+    object: Value,
+    kind: ObjectKind,
+) -> Result<(), ApiError> {
+    let mut attributes = Attributes::of(call, Operation::Create, &call.name);
+    attributes.kind = kind;
+    attributes.object = Some(object);
+    attributes.options = options.to_json(call, Operation::Create);
+    attributes.dry_run = options.dry_run;
+    let chain = server.admission();
+    chain.admit(server, &mut attributes).await?;
+    chain.validate(server, &attributes).await
 }
 
 fn set_scheduled(pod: &mut Value, now: &str) {
@@ -68,7 +93,7 @@ fn set_scheduled(pod: &mut Value, now: &str) {
 }
 
 /// POST of an Eviction: deletes a Pod if its disruption budget allows it.
-pub(super) fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let write_options = WriteOptions::parse(call, "CreateOptions")?;
     let eviction = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     if object::name(&eviction) != call.name {
@@ -79,42 +104,112 @@ pub(super) fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError
     let key = store::key(&call.namespace, &call.name);
     let stored = server.store().get(&resource.storage_key, &key);
     let pod = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
-    check_budgets(server, call, &pod)?;
     let mut options = DeleteOptions::parse(call, eviction.get("deleteOptions"))?;
+    let kind = ObjectKind::new("policy", "v1", "Eviction");
+    admit(server, call, &write_options, eviction, kind).await?;
     options.dry_run |= write_options.dry_run;
-    delete::one(server, call, &call.name, &options)?;
+    take_disruption(server, call, &pod, options.dry_run)?;
+    delete::one(server, call, &call.name, &options, None).await?;
     Ok(done())
 }
 
-fn check_budgets(server: &ApiServer, call: &Call, pod: &Value) -> Result<(), ApiError> {
-    for budget in server.stored("policy/poddisruptionbudgets") {
-        let number = |path: &str| object::at_path(&budget, path).and_then(Value::as_i64);
-        let selector = object::at_path(&budget, "spec.selector");
-        let covers = object::namespace(&budget) == call.namespace
-            && selector.is_some_and(|selector| selectors::selects(selector, pod));
-        if covers && number("status.disruptionsAllowed").unwrap_or_default() <= 0 {
-            let message = format!(
-                "The disruption budget {} needs {} healthy pods and has {} currently",
-                object::name(&budget),
-                number("status.desiredHealthy").unwrap_or_default(),
-                number("status.currentHealthy").unwrap_or_default(),
-            );
-            let why = "Cannot evict pod as it would violate the pod's disruption budget.";
-            return Err(ApiError::new(429, "TooManyRequests", why).with_details(Details {
-                causes: vec![Cause {
-                    reason: "DisruptionBudget".to_owned(),
-                    message,
-                    ..Cause::default()
-                }],
-                ..Details::default()
-            }));
+/// Takes one disruption from the budget that covers a Pod, or refuses the eviction.
+fn take_disruption(
+    server: &ApiServer,
+    call: &Call,
+    pod: &Value,
+    dry_run: bool,
+) -> Result<(), ApiError> {
+    if may_always_go(pod) {
+        return Ok(());
+    }
+    loop {
+        let covers = |budget: &Arc<Value>| {
+            let selector = object::at_path(budget, "spec.selector");
+            selector.is_some_and(|selector| selectors::selects(selector, pod))
+        };
+        let mut budgets = server.store().in_namespace(BUDGETS, &call.namespace);
+        budgets.retain(covers);
+        let budget = match budgets.as_slice() {
+            [] => return Ok(()),
+            [one] => one,
+            _ => {
+                let why = "This pod has more than one PodDisruptionBudget, which the eviction \
+                           subresource does not support.";
+                return Err(ApiError::raw(why));
+            }
+        };
+        if unhealthy_may_go(budget, pod) {
+            return Ok(());
+        }
+        let left = check_budget(budget)?;
+        if dry_run {
+            return Ok(());
+        }
+        let mut changed = Value::clone(budget);
+        object::set_path(&mut changed, "status.disruptionsAllowed", json!(left));
+        let disrupted = object::child(object::child(&mut changed, "status"), "disruptedPods");
+        object::put(disrupted, &call.name, json!(time::format_seconds(server.clock().now())));
+        let key = store::key(&call.namespace, object::name(budget));
+        let mut store = server.store();
+        if store.get(BUDGETS, &key).is_some_and(|now| Arc::ptr_eq(&now, budget)) {
+            store.put(BUDGETS, &key, changed);
+            return Ok(());
         }
     }
-    Ok(())
+}
+
+/// Pods that do not run (any more) are nobody's loss.
+fn may_always_go(pod: &Value) -> bool {
+    let phase = object::at_path(pod, "status.phase").and_then(Value::as_str);
+    object::is_deleting(pod) || matches!(phase, Some("Succeeded" | "Failed" | "Pending"))
+}
+
+/// Pods that are not ready may go if the others are enough, or if the budget says so.
+fn unhealthy_may_go(budget: &Value, pod: &Value) -> bool {
+    let conditions = object::at_path(pod, "status.conditions").and_then(Value::as_array);
+    let ready = conditions.into_iter().flatten().any(|one| {
+        one.get("type") == Some(&json!("Ready")) && one.get("status") == Some(&json!("True"))
+    });
+    let policy = object::at_path(budget, "spec.unhealthyPodEvictionPolicy").and_then(Value::as_str);
+    let (healthy, desired) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
+    !ready && (policy == Some("AlwaysAllow") || (healthy >= desired && desired > 0))
+}
+
+fn count(budget: &Value, field: &str) -> i64 {
+    let path = format!("status.{field}");
+    object::at_path(budget, &path).and_then(Value::as_i64).unwrap_or_default()
+}
+
+/// The disruptions that a budget has left after one more; 429 if it has none.
+fn check_budget(budget: &Value) -> Result<i64, ApiError> {
+    let name = object::name(budget);
+    let refused = |message: String, retry: Option<u32>| {
+        let why = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let reason = "DisruptionBudget".to_owned();
+        ApiError::new(429, "TooManyRequests", why).with_details(Details {
+            causes: vec![Cause { reason, message, ..Cause::default() }],
+            retry_after_seconds: retry,
+            ..Details::default()
+        })
+    };
+    if count(budget, "observedGeneration") < object::generation(budget) {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(refused(why, Some(10)));
+    }
+    let allowed = count(budget, "disruptionsAllowed");
+    if allowed > 0 {
+        return Ok(allowed - 1);
+    }
+    let (healthy, desired) = (count(budget, "currentHealthy"), count(budget, "desiredHealthy"));
+    let why = format!(
+        "The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    );
+    Err(refused(why, None))
 }
 
 /// PUT of a Namespace's `/finalize`: sets `spec.finalizers` and nothing else.
-pub(super) fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
     let given = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     let finalizers = object::at_path(&given, "spec.finalizers").cloned();
@@ -132,8 +227,8 @@ pub(super) fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiEr
         }
         Ok(namespace)
     };
-    let write = Write { server, call, options: &options };
-    let (code, object) = write.update(&call.name, &Expected::default(), &transform)?;
+    let write = Write::new(server, call, &options);
+    let (code, object) = write.update(&call.name, &Expected::default(), &transform).await?;
     Ok(Outcome::Object(code, object))
 }
 

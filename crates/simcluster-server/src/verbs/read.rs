@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::options::ListOptions;
 use super::selectors::{FieldSelector, LabelSelector};
 use super::write::read;
-use super::{Call, Outcome};
+use super::{Call, List, Outcome};
 use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::error::{ApiError, Cause, Details};
@@ -135,12 +135,12 @@ impl Page {
             .map_err(|why| ApiError::bad_request(format!("invalid resource version: {why}")))?;
         let head = server.revision();
         if !options.continue_token.is_empty() {
+            let token = Token::decode(&options.continue_token)?;
             if version != 0 {
                 return Err(ApiError::bad_request(
                     "specifying resource version is not allowed when using continue",
                 ));
             }
-            let token = Token::decode(&options.continue_token)?;
             return Ok(token.page(options.limit, head));
         }
         wait_for(server, version).await?;
@@ -166,7 +166,9 @@ impl Page {
         server: &ApiServer,
         call: &Call,
     ) -> Result<Vec<(String, Arc<Value>)>, store::Compacted> {
-        server.store().list_at(&call.resource.storage_key, &call.namespace, self.revision)
+        let from = format!("{}{}", prefix(call), self.start);
+        let key = &call.resource.storage_key;
+        server.store().list_from(key, &call.namespace, &from, self.revision)
     }
 
     /// Reads the page.
@@ -175,15 +177,9 @@ impl Page {
         server: &ApiServer,
         call: &Call,
         selection: &Selection,
-    ) -> Result<Value, ApiError> {
+    ) -> Result<List, ApiError> {
         let objects = self.objects(server, call).map_err(|_| self.expired())?;
-        let prefix =
-            if call.namespace.is_empty() { String::new() } else { format!("{}/", call.namespace) };
-        let from = format!("{prefix}{}", self.start);
-        let mut matching = objects
-            .iter()
-            .filter(|(key, _)| *key >= from)
-            .filter(|(_, object)| selection.matches(call, object));
+        let mut matching = objects.iter().filter(|(_, object)| selection.matches(call, object));
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<&(String, Arc<Value>)> = matching.by_ref().take(limit).collect();
         let remaining = matching.count();
@@ -191,7 +187,7 @@ impl Page {
         if remaining > 0
             && let Some((last, _)) = items.last()
         {
-            let start = format!("{}\0", last.strip_prefix(&prefix).unwrap_or(last));
+            let start = format!("{}\0", last.strip_prefix(&prefix(call)).unwrap_or(last));
             object::put(&mut metadata, "continue", json!(Token::encode(self.revision, &start)));
             if selection.is_everything() {
                 object::put(&mut metadata, "remainingItemCount", json!(remaining));
@@ -199,13 +195,8 @@ impl Page {
         } else if call.resource.custom {
             object::put(&mut metadata, "continue", json!(""));
         }
-        let items: Vec<Value> = items.into_iter().map(|(_, object)| item(call, object)).collect();
-        Ok(json!({
-            "kind": call.resource.list_kind,
-            "apiVersion": call.resource.api_version(),
-            "metadata": metadata,
-            "items": items,
-        }))
+        let items = items.into_iter().map(|(_, object)| Arc::clone(object)).collect();
+        Ok(List { resource: Arc::clone(&call.resource), metadata, items })
     }
 
     /// 410 of a continue token whose revision is gone; a token to go on with comes along.
@@ -222,16 +213,9 @@ impl Page {
     }
 }
 
-/// An item of a list; those of built-in kinds do not repeat kind and version (row LI01).
-fn item(call: &Call, stored: &Value) -> Value {
-    let mut object = read(&call.resource, stored);
-    if !call.resource.custom
-        && let Some(map) = object.as_object_mut()
-    {
-        map.remove("kind");
-        map.remove("apiVersion");
-    }
-    object
+/// What the keys of a list begin with.
+fn prefix(call: &Call) -> String {
+    if call.namespace.is_empty() { String::new() } else { format!("{}/", call.namespace) }
 }
 
 /// A continue token (row LI08): `{"v":"meta.k8s.io/v1","rv":7,"start":"/name\u0000"}` in base64url.

@@ -3,20 +3,23 @@
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use super::write::{Expected, Write, read};
-use super::{Call, Outcome, objects};
+use super::read::{parse_version, wait_for};
+use super::write::{Expected, Facet, Transform, Write, read};
+use super::{Call, Outcome, decode, meta, objects};
 use crate::server::ApiServer;
 use crate::store;
-use simcluster_model::codec::body;
 use simcluster_model::error::ApiError;
+use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
 use simcluster_model::object;
 use simcluster_model::patch;
 use simcluster_model::resource::{Resource, ScalePaths};
 
 /// GET of the scale.
-pub(super) fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
+    let version = call.param("resourceVersion").unwrap_or_default();
+    wait_for(server, parse_version(version).map_err(ApiError::raw)?).await?;
     let key = store::key(&call.namespace, &call.name);
     let stored = server.store().get(&resource.storage_key, &key);
     let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
@@ -24,63 +27,69 @@ pub(super) fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> 
 }
 
 /// PUT of the scale.
-pub(super) fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn update(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
-    let scale = body::parse(&call.body, &call.content_type, &call.resource)?.value;
-    if scale.get("kind").and_then(Value::as_str) != Some("Scale") {
-        let why =
-            r#"no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111""#;
-        return Err(ApiError::bad_request(why));
-    }
+    let mut scale = decode::scale(call, &options)?;
+    meta::fill_namespace(&call.resource, &call.namespace, &mut scale)?;
     objects::check_name(&scale, &call.name)?;
-    write(server, call, &options, &|_| Ok(scale.clone()))
+    let uid = object::uid(&scale).to_owned();
+    write(server, call, &options, Some(&uid), &|_| Ok(scale.clone())).await
 }
 
 /// PATCH of the scale.
-pub(super) fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     objects::accept(call)?;
     let apply = call.content_type == "application/apply-patch+yaml";
     let options = WriteOptions::parse_patch(call, apply)?;
     if apply {
-        return apply_config(server, call, &options);
+        return apply_config(server, call, &options).await;
     }
-    let given: Value = serde_json::from_slice(&call.body)
-        .map_err(|_| ApiError::bad_request("invalid JSON patch"))?;
+    let given = objects::read_json_patch(call)?;
     let json = call.content_type == "application/json-patch+json";
-    write(server, call, &options, &|current| {
-        if json {
-            Ok(patch::json_patch(current, &given)?)
+    write(server, call, &options, None, &|current| {
+        let (patched, noted) = if json {
+            let noted = patch::notes(&given.value, &given.duplicates);
+            (patch::json_patch(current, &given.value, options.looks_closely())?, noted)
         } else {
-            Ok(patch::merge_patch(current, &given)?)
-        }
+            (patch::merge_patch(current, &given.value)?, objects::duplicate_fields(&given))
+        };
+        let mut scale = decode::patched_scale(call, &options, patched, noted)?;
+        meta::fill_namespace(&call.resource, &call.namespace, &mut scale)?;
+        objects::check_name(&scale, &call.name)?;
+        Ok(scale)
     })
+    .await
 }
 
 /// Server-side apply of a Scale.
-fn apply_config(
+async fn apply_config(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
-    let mut config = objects::read_apply(call, options)?;
-    objects::name_config(call, &mut config);
+    let config = objects::read_apply(call)?;
     let transform = |existing: Option<&Value>| {
         let now = server.clock().now();
         let (manager, force) = (&options.manager, options.force);
-        fieldmanager::apply(resource, existing, &config, manager, "scale", force, now)
+        let object =
+            fieldmanager::apply(resource, existing, &config.value, manager, "scale", force, now)?;
+        objects::check_duplicates(call, options, &config.duplicates)?;
+        let replicas = paths(resource)?;
+        let replicas = object::at_path(&object, &replicas.spec_replicas).and_then(Value::as_i64);
+        check_replicas(resource, &call.name, replicas)?;
+        Ok(object)
     };
-    let write = Write { server, call, options };
-    let (code, object) = write.update(&call.name, &Expected::default(), &transform)?;
-    Ok(Outcome::Object(code, view(resource, &object)?))
+    finish(server, call, options, None, &transform).await
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.
-fn write(
+async fn write(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
-    change: &dyn Fn(&Value) -> Result<Value, ApiError>,
+    uid: Option<&str>,
+    change: &(dyn Fn(&Value) -> Result<Value, ApiError> + Sync),
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
     let paths = paths(resource)?;
@@ -89,8 +98,9 @@ fn write(
         // A missing replicas field can be set, though it cannot be read (row ST03).
         let present = view(resource, &object).unwrap_or_else(|_| json!({ "metadata": {} }));
         let scale = change(&present)?;
-        let replicas = object::at_path(&scale, "spec.replicas").cloned().filter(|r| !r.is_null());
-        object::set_path(&mut object, &paths.spec_replicas, replicas.unwrap_or(json!(0)));
+        let replicas = object::at_path(&scale, "spec.replicas").and_then(Value::as_i64);
+        check_replicas(resource, &call.name, replicas)?;
+        object::set_path(&mut object, &paths.spec_replicas, json!(replicas.unwrap_or_default()));
         let version = object::resource_version(&scale);
         if !version.is_empty() {
             object::metadata_mut(&mut object).insert("resourceVersion".to_owned(), json!(version));
@@ -100,10 +110,46 @@ fn write(
         fieldmanager::record_update(resource, existing, &mut object, manager, "scale", now);
         Ok(object)
     };
-    let write = Write { server, call, options };
-    let expected = Expected { create_missing: false, uid: None };
-    let (code, object) = write.update(&call.name, &expected, &transform)?;
-    Ok(Outcome::Object(code, view(resource, &object)?))
+    finish(server, call, options, uid, &transform).await
+}
+
+/// Writes the object and answers its scale.
+async fn finish(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+    uid: Option<&str>,
+    transform: &Transform<'_>,
+) -> Result<Outcome, ApiError> {
+    let write = Write { facet: Facet::Scale, ..Write::new(server, call, options) };
+    let (code, object) =
+        write.update(&call.name, &Expected { create_missing: false, uid }, transform).await?;
+    Ok(Outcome::Object(code, view(&call.resource, &object)?))
+}
+
+/// Puts the replicas of a scale that admission may have changed into the object.
+pub(super) fn put_back(
+    resource: &Resource,
+    object: Value,
+    scale: &Value,
+) -> Result<Value, ApiError> {
+    let mut object = object;
+    let path = &paths(resource)?.spec_replicas;
+    let replicas = object::at_path(scale, "spec.replicas").cloned().unwrap_or(json!(0));
+    if object::at_path(&object, path) != Some(&replicas) {
+        object::set_path(&mut object, path, replicas);
+    }
+    Ok(object)
+}
+
+/// The Scale of a built-in kind is validated as such, before the object.
+fn check_replicas(resource: &Resource, name: &str, replicas: Option<i64>) -> Result<(), ApiError> {
+    let Some(count) = replicas.filter(|count| *count < 0 && !resource.custom) else {
+        return Ok(());
+    };
+    let why = "must be greater than or equal to 0";
+    let fault = FieldError::invalid("spec.replicas", &json!(count), why);
+    Err(ApiError::invalid_kind("autoscaling", "Scale", name, &[fault]))
 }
 
 fn paths(resource: &Resource) -> Result<&ScalePaths, ApiError> {
@@ -111,7 +157,7 @@ fn paths(resource: &Resource) -> Result<&ScalePaths, ApiError> {
 }
 
 /// The Scale of an object.
-fn view(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+pub(super) fn view(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
     let paths = paths(resource)?;
     let Some(replicas) = object::at_path(object, &paths.spec_replicas) else {
         let path = &paths.spec_replicas;

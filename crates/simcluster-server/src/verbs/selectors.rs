@@ -45,7 +45,10 @@ impl LabelSelector {
     #[must_use]
     pub(crate) fn matches(&self, object: &Value) -> bool {
         let labels = object::metadata(object).get("labels");
-        let label = |key: &str| labels.and_then(|all| all.get(key)).and_then(Value::as_str);
+        // Null labels of applied custom resources read as empty ones.
+        let label = |key: &str| {
+            labels.and_then(|all| all.get(key)).map(|value| value.as_str().unwrap_or_default())
+        };
         self.0.iter().all(|requirement| requirement.test.holds(label(&requirement.key)))
     }
 }
@@ -179,6 +182,10 @@ impl Parser {
         if open != "(" {
             return Err(format!("found '{open}' expected: '('"));
         }
+        let first = self.peek().to_owned();
+        if first.is_empty() || (is_operator(&first) && !matches!(first.as_str(), ")" | ",")) {
+            return Err(format!("found '{first}', expected: ',', ')' or identifier"));
+        }
         let mut values = BTreeSet::new();
         let mut item = String::new();
         loop {
@@ -256,7 +263,7 @@ fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {
 pub(crate) struct FieldSelector(Vec<Term>);
 
 #[derive(Debug, Clone)]
-struct Term {
+pub(super) struct Term {
     label: String,
     value: String,
     equal: bool,
@@ -265,6 +272,13 @@ struct Term {
 impl FieldSelector {
     /// Parses the query parameter and checks that the resource supports its labels.
     pub(crate) fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
+        let terms = Self::terms(text)?;
+        terms.iter().try_for_each(|term| supported(resource, &term.label))?;
+        Ok(Self(terms))
+    }
+
+    /// What a query parameter says, whatever the resource.
+    pub(super) fn terms(text: &str) -> Result<Vec<Term>, ApiError> {
         let mut parts = split_terms(text);
         parts.sort_unstable();
         let mut terms = Vec::new();
@@ -273,11 +287,9 @@ impl FieldSelector {
                 let why = format!("invalid selector: '{text}'; can't understand '{part}'");
                 return Err(ApiError::bad_request(why));
             };
-            let term = Term { label: label.to_owned(), value: unescape(value)?, equal };
-            supported(resource, &term.label)?;
-            terms.push(term);
+            terms.push(Term { label: label.to_owned(), value: unescape(value)?, equal });
         }
-        Ok(Self(terms))
+        Ok(terms)
     }
 
     /// Whether everything is selected.
@@ -301,7 +313,9 @@ impl FieldSelector {
 }
 
 fn supported(resource: &Resource, label: &str) -> Result<(), ApiError> {
-    let common = matches!(label, "metadata.name" | "metadata.namespace");
+    // Kinds with labels of their own and no namespace do not know the label of it either.
+    let placed = resource.namespaced || !resource.strategy.has_field_labels();
+    let common = label == "metadata.name" || (label == "metadata.namespace" && placed);
     let own = |label: &str| resource.strategy.field_label(resource, &Value::Null, label).is_some();
     if common || own(label) {
         return Ok(());

@@ -13,8 +13,7 @@ use tokio::time::Instant;
 
 use super::options::ListOptions;
 use super::read::{Selection, at_least, parse_version, wait_for};
-use super::write::read;
-use super::{Call, Outcome, WatchEvent};
+use super::{Call, Outcome, Shown, WatchEvent};
 use crate::server::ApiServer;
 use crate::store::{Change, Compacted};
 use simcluster_model::builtin;
@@ -172,10 +171,10 @@ impl Watcher {
             }
         }
         if self.options.send_initial_events == Some(true) && self.options.bookmarks {
-            let mut event = self.bookmark_event();
+            let mut object = self.bookmark_object();
             let end = json!({ "k8s.io/initial-events-end": "true" });
-            object::metadata_mut(&mut event.object).insert("annotations".to_owned(), end);
-            self.pending.push_back(event);
+            object::metadata_mut(&mut object).insert("annotations".to_owned(), end);
+            self.pending.push_back(WatchEvent { kind: "BOOKMARK", object: Shown::Made(object) });
         }
     }
 
@@ -229,23 +228,20 @@ impl Watcher {
         self.call.namespace.is_empty() || object::namespace(object) == self.call.namespace
     }
 
-    fn event(&self, kind: &'static str, stored: &Value, revision: Option<u64>) -> WatchEvent {
-        let mut object = read(&self.call.resource, stored);
-        if let Some(revision) = revision {
-            object::metadata_mut(&mut object)
-                .insert("resourceVersion".to_owned(), json!(revision.to_string()));
-        }
-        WatchEvent { kind, object }
+    fn event(&self, kind: &'static str, stored: &Arc<Value>, revision: Option<u64>) -> WatchEvent {
+        let resource = Arc::clone(&self.call.resource);
+        WatchEvent { kind, object: Shown::Stored(Arc::clone(stored), resource, revision) }
     }
 
     fn fail(&mut self, error: &ApiError) {
-        self.pending.push_back(WatchEvent { kind: "ERROR", object: error.to_status() });
+        let object = Shown::Made(error.to_status());
+        self.pending.push_back(WatchEvent { kind: "ERROR", object });
         self.finished = true;
     }
 
     fn bookmark(&mut self) {
-        let event = self.bookmark_event();
-        self.pending.push_back(event);
+        let object = Shown::Made(self.bookmark_object());
+        self.pending.push_back(WatchEvent { kind: "BOOKMARK", object });
         let now = Instant::now();
         let last = last_bookmark(self.deadline);
         let next = now + Duration::from_secs(BOOKMARK_SECONDS);
@@ -257,11 +253,11 @@ impl Watcher {
         };
     }
 
-    fn bookmark_event(&self) -> WatchEvent {
+    fn bookmark_object(&self) -> Value {
         let mut object = self.empty.clone();
         object::metadata_mut(&mut object)
             .insert("resourceVersion".to_owned(), json!(self.cursor.to_string()));
-        WatchEvent { kind: "BOOKMARK", object }
+        object
     }
 
     async fn wait(&self, changed: OwnedNotified) -> Wake {

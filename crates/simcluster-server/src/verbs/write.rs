@@ -7,15 +7,19 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::options::WriteOptions;
-use super::{Call, meta};
+use super::{Call, meta, scale};
+use crate::admission::{Attributes, ObjectKind, Operation};
+use crate::auth::escalation;
 use crate::server::{ApiServer, subject};
 use crate::store;
 use simcluster_model::allocation::Reservation;
-use simcluster_model::error::{ApiError, Cause, Details, Names};
+use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager;
+use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
+use simcluster_model::schema::prune;
 
 /// The text of a 409 of optimistic locking.
 const MODIFIED: &str =
@@ -29,7 +33,23 @@ pub(super) struct Write<'a> {
     pub(super) server: &'a ApiServer,
     pub(super) call: &'a Call,
     pub(super) options: &'a WriteOptions,
+    /// What admission sees of the object.
+    pub(super) facet: Facet,
 }
+
+/// What of an object a write is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Facet {
+    /// The object.
+    Whole,
+    /// Its `Scale`.
+    Scale,
+    /// The server's own part of something that passed admission already (a binding).
+    Admitted,
+}
+
+/// How a write makes the new object of the stored one (`None`: there is none).
+pub(super) type Transform<'a> = dyn Fn(Option<&Value>) -> Result<Value, ApiError> + Sync + 'a;
 
 /// What the object on which a write acts must be.
 #[derive(Debug, Default)]
@@ -40,28 +60,111 @@ pub(super) struct Expected<'a> {
     pub(super) uid: Option<&'a str>,
 }
 
-impl Write<'_> {
+impl<'a> Write<'a> {
+    /// A write of whole objects.
+    pub(super) fn new(server: &'a ApiServer, call: &'a Call, options: &'a WriteOptions) -> Self {
+        Self { server, call, options, facet: Facet::Whole }
+    }
+
     fn resource(&self) -> &Resource {
         &self.call.resource
     }
 
+    /// The first half of admission: plugins may change the object.
+    pub(super) async fn admit(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Value,
+        old: Option<&Arc<Value>>,
+    ) -> Result<Value, ApiError> {
+        let mut object = match self.facet {
+            Facet::Admitted => return Ok(object),
+            Facet::Whole => self.admitted(operation, name, object, old.cloned()).await?,
+            Facet::Scale => {
+                let resource = self.resource();
+                let shown = scale::view(resource, &object)?;
+                let old = old.map(|old| scale::view(resource, old).unwrap_or_default());
+                let admitted = self.admitted(operation, name, shown, old.map(Arc::new)).await?;
+                scale::put_back(resource, object, &admitted)?
+            }
+        };
+        self.dedup_owners(&mut object);
+        escalation::check(self.server, self.call, &object, old.map(|old| &**old))?;
+        Ok(object)
+    }
+
+    async fn admitted(
+        &self,
+        operation: Operation,
+        name: &str,
+        shown: Value,
+        old: Option<Arc<Value>>,
+    ) -> Result<Value, ApiError> {
+        let mut attributes = self.attributes(operation, name, shown, old);
+        self.server.admission().admit(self.server, &mut attributes).await?;
+        Ok(attributes.object.unwrap_or_default())
+    }
+
+    /// The second half: plugins accept or refuse what is to be stored.
+    pub(super) async fn validate(
+        &self,
+        operation: Operation,
+        name: &str,
+        object: Value,
+        old: Option<&Arc<Value>>,
+    ) -> Result<Value, ApiError> {
+        let (shown, old) = match self.facet {
+            Facet::Admitted => return Ok(object),
+            Facet::Whole => {
+                let attributes = self.attributes(operation, name, object, old.cloned());
+                self.server.admission().validate(self.server, &attributes).await?;
+                let mut object = attributes.object.unwrap_or_default();
+                if self.resource().custom {
+                    // What webhooks added beside the schema was shown to all of them (row AD16).
+                    prune(&mut object, &self.resource().schema);
+                }
+                return Ok(object);
+            }
+            Facet::Scale => {
+                let view = |object: &Value| scale::view(self.resource(), object);
+                (view(&object)?, old.map(|old| Arc::new(view(old).unwrap_or_default())))
+            }
+        };
+        let attributes = self.attributes(operation, name, shown, old);
+        self.server.admission().validate(self.server, &attributes).await?;
+        Ok(object)
+    }
+
+    fn attributes(
+        &self,
+        operation: Operation,
+        name: &str,
+        shown: Value,
+        old: Option<Arc<Value>>,
+    ) -> Attributes {
+        let mut attributes = Attributes::of(self.call, operation, name);
+        if self.facet == Facet::Scale {
+            attributes.kind = ObjectKind::new("autoscaling", "v1", "Scale");
+        }
+        attributes.object = Some(shown);
+        attributes.old_object = old;
+        attributes.options = self.options.to_json(self.call, operation);
+        attributes.dry_run = self.options.dry_run;
+        attributes
+    }
+
     /// Creates the object, trying further names where the server makes them.
-    pub(super) fn create(&self, mut object: Value) -> Result<Value, ApiError> {
-        let prefix = object::meta_str(&object, "generateName").to_owned();
-        let generated = object::name(&object).is_empty() && !prefix.is_empty();
-        let mut chance =
-            generated.then(|| self.server.chance("name", &subject(self.resource(), &object)));
+    pub(super) async fn create(&self, object: Value) -> Result<Value, ApiError> {
+        let has_prefix = !object::meta_str(&object, "generateName").is_empty();
+        let generated = object::name(&object).is_empty() && has_prefix;
         let mut tries = 0;
         loop {
-            if let Some(chance) = &mut chance {
-                let base: String = prefix.chars().take(58).collect();
-                let name = format!("{base}{}", chance.name_suffix());
-                object::metadata_mut(&mut object).insert("name".to_owned(), json!(name));
-            }
             tries += 1;
-            match self.insert(object.clone()) {
-                Err(error) if generated && error.reason == "AlreadyExists" => {
-                    if tries == NAME_TRIES_MAX {
+            match self.insert(object.clone()).await {
+                // The real server gives up at once on a name that it did not make, and says the same.
+                Err(error) if has_prefix && error.reason == "AlreadyExists" => {
+                    if !generated || tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
                     }
                 }
@@ -70,28 +173,51 @@ impl Write<'_> {
         }
     }
 
-    /// The part of a create that comes after admission.
-    fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
-        let resource = self.resource();
-        let strategy = &resource.strategy;
-        self.dedup_owners(&mut object);
-        if strategy.has_generation() {
-            object::metadata_mut(&mut object).insert("generation".to_owned(), json!(1));
-        }
+    /// The part of a create that comes after mutating admission.
+    async fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
         // Held until the object is stored.
-        let mut reservation = self.server.services().reservation(self.options.dry_run);
-        self.server.with_surroundings(&subject(resource, &object), &mut reservation, |around| {
-            strategy.prepare_for_create(resource, &mut object, around)
-        })?;
-        meta::tidy(&mut object);
-        let faults = meta::faults(resource, &object);
-        self.refuse(&object, &strategy.create_faults(resource, &object, faults))?;
-        self.warn_of_contents(&object, None);
-        self.warn_of_finalizers(&object, None);
+        let _reservation = self.prepare_create(&mut object)?;
+        let name = object::name(&object).to_owned();
+        let object = self.validate(Operation::Create, &name, object, None).await?;
         self.store_new(object)
     }
 
-    fn store_new(&self, mut object: Value) -> Result<Value, ApiError> {
+    /// System metadata and the rules of the kind. What is reserved is so until the object is stored.
+    pub(super) fn prepare_create(&self, object: &mut Value) -> Result<Reservation, ApiError> {
+        let resource = self.resource();
+        let strategy = &resource.strategy;
+        meta::fill_namespace(resource, &self.call.namespace, object)?;
+        meta::wipe(object);
+        self.server.fill_system_fields(resource, object);
+        self.generate_name(object);
+        self.dedup_owners(object);
+        if strategy.has_generation() {
+            object::metadata_mut(object).insert("generation".to_owned(), json!(1));
+        }
+        let subject = subject(resource, object);
+        let mut reservation = self.server.services().reservation(self.options.dry_run);
+        self.server.with_surroundings(&subject, &mut reservation, |around| {
+            strategy.prepare_for_create(resource, object, around)
+        })?;
+        meta::tidy(resource, object);
+        let faults = meta::faults(resource, object);
+        self.refuse(object, &strategy.create_faults(resource, object, faults))?;
+        self.warn_of_contents(object, None);
+        self.warn_of_finalizers(object, None);
+        Ok(reservation)
+    }
+
+    fn generate_name(&self, object: &mut Value) {
+        let prefix = object::meta_str(object, "generateName");
+        if object::name(object).is_empty() && !prefix.is_empty() {
+            let base: String = prefix.chars().take(58).collect();
+            let mut chance = self.server.chance("name", &subject(self.resource(), object));
+            let name = format!("{base}{}", chance.name_suffix());
+            object::metadata_mut(object).insert("name".to_owned(), json!(name));
+        }
+    }
+
+    pub(super) fn store_new(&self, mut object: Value) -> Result<Value, ApiError> {
         let resource = self.resource();
         let name = object::name(&object).to_owned();
         let key = store::key(object::namespace(&object), &name);
@@ -101,14 +227,17 @@ impl Write<'_> {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::raw(why));
         }
-        object::metadata_mut(&mut object).remove("resourceVersion");
+        // A dry run gives no version, and shows the one that came.
+        if !self.options.dry_run {
+            object::metadata_mut(&mut object).remove("resourceVersion");
+        }
         let stored = {
             let mut store = self.server.store();
             if let Some(existing) = store.get(&resource.storage_key, &key) {
                 return Err(exists(resource, &name, &existing));
             }
             if self.options.dry_run {
-                return Ok(object);
+                return Ok(read(resource, &strategy_stored(resource, object)));
             }
             store.put(&resource.storage_key, &key, strategy_stored(resource, object))
         };
@@ -118,11 +247,11 @@ impl Write<'_> {
 
     /// Changes an object: `transform` makes the new one of the stored one. Answers 201 where it
     /// created one.
-    pub(super) fn update(
+    pub(super) async fn update(
         &self,
         name: &str,
         expected: &Expected<'_>,
-        transform: &dyn Fn(Option<&Value>) -> Result<Value, ApiError>,
+        transform: &Transform<'_>,
     ) -> Result<(u16, Value), ApiError> {
         let resource = self.resource();
         let key = store::key(&self.call.namespace, name);
@@ -132,30 +261,38 @@ impl Write<'_> {
                 if !expected.create_missing {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
+                check_uid(resource, name, &key, expected.uid, &Value::Null)?;
                 let object = transform(None)?;
-                let mut object = self.admit_create(object)?;
+                version_of(&object)?;
+                let mut object = self.admit(Operation::Create, name, object, None).await?;
                 // A version given for a missing object is ignored.
-                object::metadata_mut(&mut object).remove("resourceVersion");
-                return Ok((201, self.insert(object)?));
+                if !self.options.dry_run {
+                    object::metadata_mut(&mut object).remove("resourceVersion");
+                }
+                match self.insert(object).await {
+                    // Somebody was faster; the object is there now, and this is a change of it.
+                    Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => {
+                        continue;
+                    }
+                    outcome => return Ok((201, outcome?)),
+                }
             };
             check_uid(resource, name, &key, expected.uid, &stored)?;
-            let existing = read(resource, &stored);
+            let existing = Arc::new(read(resource, &stored));
             let object = transform(Some(&existing))?;
+            let object = self.admit(Operation::Update, name, object, Some(&existing)).await?;
             // Held until the object is stored.
             let mut reservation = self.server.services().reservation(self.options.dry_run);
             let object = self.prepare_update(name, object, &existing, &mut reservation)?;
+            let object = self.validate(Operation::Update, name, object, Some(&existing)).await?;
             if let Some(answer) = self.commit(&key, object, &existing, &stored) {
                 return Ok((200, answer));
             }
         }
     }
 
-    /// Admission and system metadata of an object that a PUT or an apply creates.
-    fn admit_create(&self, mut object: Value) -> Result<Value, ApiError> {
-        crate::admission::create(self.server, self.call, &object)?;
-        meta::wipe(&mut object);
-        self.server.fill_system_fields(self.resource(), &mut object);
-        Ok(object)
+    fn is_stored(&self, key: &str) -> bool {
+        self.server.store().get(&self.resource().storage_key, key).is_some()
     }
 
     /// Checks the version, restores what may not change, validates and counts the generation.
@@ -174,19 +311,19 @@ impl Write<'_> {
         self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
-            self.server.with_surroundings(&subject(resource, &object), reservation, |around| {
+            let subject = subject(resource, &object);
+            self.server.with_surroundings(&subject, reservation, |around| {
                 strategy.allocate_for_update(resource, &mut object, existing, around)
             })?;
         }
         strategy.prepare_for_update(resource, subresource, &mut object, existing);
         restore_after(&mut object, existing);
-        meta::tidy(&mut object);
+        meta::tidy(resource, &mut object);
         let common = meta::faults(resource, &object);
-        let changes = meta::update_faults(&object, existing);
-        let mut faults = [common.clone(), changes.clone()].concat();
+        let changes = meta::update_faults(resource, &object, existing);
+        let mut faults = [common, changes.clone()].concat();
         if resource.custom {
-            // The real server validates metadata once for all kinds, and once more for this one.
-            faults.extend(common);
+            // The real server validates changes once for all kinds, and once more for this one.
             faults.extend(changes);
         }
         let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
@@ -226,17 +363,18 @@ impl Write<'_> {
             }
             return Some(object);
         }
-        if self.options.dry_run {
-            return Some(object);
-        }
         let new = strategy_stored(resource, object);
+        if self.options.dry_run {
+            return Some(read(resource, &new));
+        }
         let written = {
             let mut store = self.server.store();
             match store.get(&resource.storage_key, key) {
                 Some(now) if Arc::ptr_eq(&now, stored) => {}
                 _ => return None,
             }
-            if new == **stored {
+            // Empty metadata that no read shows makes every write a change.
+            if new == **stored && metadata::is_tidy(object::metadata(&new)) {
                 return Some(existing.clone());
             }
             store.put(&resource.storage_key, key, new)
@@ -263,15 +401,7 @@ impl Write<'_> {
         existing: &Value,
     ) -> Result<(), ApiError> {
         let resource = self.resource();
-        let text = object::resource_version(object);
-        let version: u64 = if text.is_empty() {
-            0
-        } else {
-            text.parse().map_err(|_| {
-                let quoted = json!(text);
-                ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
-            })?
-        };
+        let version = version_of(object)?;
         if version == 0 {
             if !resource.strategy.allow_unconditional_update() {
                 let why = "must be specified for an update";
@@ -281,7 +411,7 @@ impl Write<'_> {
             }
             let current = json!(object::resource_version(existing));
             object::metadata_mut(object).insert("resourceVersion".to_owned(), current);
-        } else if text != object::resource_version(existing) {
+        } else if object::resource_version(object) != object::resource_version(existing) {
             return Err(ApiError::conflict(resource.names(), name, MODIFIED));
         }
         Ok(())
@@ -290,8 +420,11 @@ impl Write<'_> {
     fn dedup_owners(&self, object: &mut Value) {
         let repeated = meta::dedup_owners(object);
         if !repeated.is_empty() {
+            // Patches are looked at only once, and late.
+            let patches = self.call.content_type.contains("-patch+");
+            let when = if patches { " after mutating admission happens" } else { "" };
             self.call.warnings.add(format!(
-                ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+                ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
                  references in 1.20+, and may reject such requests as early as 1.24; please fix \
                  your requests; duplicate UID(s) observed: {}",
                 repeated.join(", ")
@@ -352,6 +485,18 @@ fn exhausted(mut error: ApiError) -> ApiError {
     error
 }
 
+/// The version that an object names; none is 0.
+fn version_of(object: &Value) -> Result<u64, ApiError> {
+    let text = object::resource_version(object);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    text.parse().map_err(|_| {
+        let quoted = json!(text);
+        ApiError::raw(format!("strconv.ParseUint: parsing {quoted}: invalid syntax"))
+    })
+}
+
 /// The precondition that a PUT's own UID makes (row UP08).
 fn check_uid(
     resource: &Resource,
@@ -368,7 +513,15 @@ fn check_uid(
     let path = if resource.custom {
         format!("{}/{}", resource.group, resource.plural)
     } else {
-        resource.plural.clone()
+        // Where these kinds have been kept since before they had their names.
+        match resource.plural.as_str() {
+            "services" => "services/specs",
+            "endpoints" => "services/endpoints",
+            "nodes" => "minions",
+            "ingresses" => "ingress",
+            plural => plural,
+        }
+        .to_owned()
     };
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \
@@ -404,20 +557,4 @@ fn restore_after(object: &mut Value, existing: &Value) {
     copy("creationTimestamp", true);
     copy("deletionTimestamp", true);
     copy("deletionGracePeriodSeconds", false);
-}
-
-/// 403 of a create in a namespace that is being deleted (row CR19).
-pub(crate) fn namespace_terminating(call: &Call, name: &str) -> ApiError {
-    let namespace = &call.namespace;
-    let why = format!(
-        "unable to create new content in namespace {namespace} because it is being terminated"
-    );
-    let mut error = ApiError::forbidden(call.resource.names(), name, &why);
-    let details = error.details.get_or_insert_with(Box::<Details>::default);
-    details.causes.push(Cause {
-        reason: "NamespaceTerminating".to_owned(),
-        message: format!("namespace {namespace} is being terminated"),
-        field: "metadata.namespace".to_owned(),
-    });
-    error
 }

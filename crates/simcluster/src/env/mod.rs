@@ -80,7 +80,7 @@ impl Needs {
     }
 
     /// Only these controllers act on the cluster: a test that asks for few has fewer events to wait
-    /// for, one that asks for none is alone. A real cluster always has all.
+    /// for, one that asks for none is alone. A real cluster has all, or, if it is of our own, none.
     #[must_use]
     pub fn only(mut self, controllers: impl IntoIterator<Item = Kind>) -> Self {
         self.only = Some(controllers.into_iter().collect());
@@ -132,9 +132,10 @@ impl Needs {
             Backend::ControlPlane | Backend::Kubeconfig if self.virtual_time => {
                 Some("its time is real")
             }
-            Backend::ControlPlane | Backend::Kubeconfig if self.only.is_some() => {
-                Some("it has controllers of its own")
+            Backend::ControlPlane if self.only.as_ref().is_some_and(|only| !only.is_empty()) => {
+                Some("it has all controllers or none")
             }
+            Backend::Kubeconfig if self.only.is_some() => Some("it has controllers of its own"),
             Backend::Kubeconfig if self.requests => Some("it keeps no record of requests for us"),
             Backend::Sim | Backend::ControlPlane | Backend::Kubeconfig => None,
         }
@@ -148,10 +149,18 @@ impl Needs {
 /// one on a simulated one lets no virtual time pass.
 #[expect(clippy::panic, reason = "a test harness reports by panicking")]
 pub fn run(needs: &Needs, test: impl AsyncFnOnce(Cluster)) {
-    let backend = match Backend::from_environment() {
-        Ok(backend) => backend,
+    match Backend::from_environment() {
+        Ok(backend) => run_on(backend, needs, test),
         Err(error) => panic!("{error}"),
-    };
+    }
+}
+
+/// Runs a test on a cluster of one kind, whatever `TEST_CLUSTER` says.
+///
+/// # Panics
+/// As [`run`].
+#[expect(clippy::panic, reason = "a test harness reports by panicking")]
+pub fn run_on(backend: Backend, needs: &Needs, test: impl AsyncFnOnce(Cluster)) {
     if let Some(reason) = needs.unmet(backend) {
         skipped(&format!("{backend}: {reason}"));
         return;
@@ -171,11 +180,9 @@ pub fn run(needs: &Needs, test: impl AsyncFnOnce(Cluster)) {
                 Some(sim) => within_virtual_time(sim, body).await,
                 None => body.await,
             },
-            Backend::ControlPlane | Backend::Kubeconfig => {
-                timeout(REAL_TEST, body)
-                    .await
-                    .unwrap_or_else(|_| failed("the test took over 5 minutes".to_owned()))
-            }
+            Backend::ControlPlane | Backend::Kubeconfig => timeout(REAL_TEST, body)
+                .await
+                .unwrap_or_else(|_| failed("the test took over 5 minutes".to_owned())),
         };
         cluster.finish(outcome.is_err()).await;
         if let Err(panic) = outcome {

@@ -49,7 +49,8 @@ pub(super) async fn open(backend: Backend, needs: &Needs) -> Result<Box<dyn Real
     match backend {
         Backend::Sim => Err(Error::new("the simulated cluster is no real one")),
         Backend::ControlPlane => {
-            let plane = control_plane::ControlPlane::shared().await?;
+            let controllers = !needs.controllers().is_empty();
+            let plane = control_plane::ControlPlane::shared(controllers).await?;
             if needs.pods {
                 plane.run_pods().await?;
             }

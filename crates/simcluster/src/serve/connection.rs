@@ -142,8 +142,8 @@ fn protocol(stream: &TlsStream<TcpStream>, limits: &Limits) -> auto::Builder<Tok
     builder
 }
 
-/// Answers a request and writes it to the log; a watch ends when the server stops. An error closes the
-/// connection (of HTTP/2: resets the stream).
+/// Answers a request and writes it to the log. An error closes the connection (of HTTP/2: resets the
+/// stream).
 async fn answer(
     site: &Site,
     request: Request<Incoming>,

@@ -146,7 +146,8 @@ async fn uids(cluster: &SimCluster) -> BTreeMap<String, String> {
     let last = serde_json::from_value(json!({ "metadata": { "name": "last" } })).unwrap();
     maps.create(&PostParams::default(), &last).await.unwrap();
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "default");
-    let uids = |meta: &kube::api::ObjectMeta| (meta.name.clone().unwrap(), meta.uid.clone().unwrap());
+    let uids =
+        |meta: &kube::api::ObjectMeta| (meta.name.clone().unwrap(), meta.uid.clone().unwrap());
     let pods = pods.list(&ListParams::default()).await.unwrap();
     let maps = maps.list(&ListParams::default()).await.unwrap();
     let pods = pods.iter().map(|pod| uids(&pod.metadata));

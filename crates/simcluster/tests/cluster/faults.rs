@@ -23,7 +23,7 @@ fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({ "metadata": { "name": name } })).unwrap()
 }
 
-/// ConfigMaps through a client that does not try again.
+/// `ConfigMaps` through a client that does not try again.
 fn maps(cluster: &SimCluster) -> Api<ConfigMap> {
     Api::namespaced(cluster.client_without_retry(User::admin()), "default")
 }
@@ -57,7 +57,11 @@ async fn errors_come_before_or_after_the_commit() {
         (Failure::Unavailable, 503, "unable to handle the request"),
         (Failure::Timeout, 504, "allotted timeout"),
         (
-            Failure::Status { code: 507, reason: "InsufficientStorage", message: "full".to_owned() },
+            Failure::Status {
+                code: 507,
+                reason: "InsufficientStorage",
+                message: "full".to_owned(),
+            },
             507,
             "full",
         ),
@@ -226,7 +230,7 @@ async fn reads_that_any_state_satisfies_can_be_stale() {
     cluster.faults().add(Rule::request(On::reads(), Effect::StaleReads { revision }).always());
 
     let names = async |params: ListParams| -> Vec<String> {
-        api.list(&params).await.unwrap().iter().map(|one| one.name_any()).collect()
+        api.list(&params).await.unwrap().iter().map(kube::ResourceExt::name_any).collect()
     };
     assert_eq!(names(ListParams::default()).await, ["a", "b"]);
     assert_eq!(names(ListParams::default().match_any()).await, ["a"]);

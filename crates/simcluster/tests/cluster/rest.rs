@@ -82,7 +82,10 @@ async fn applies_that_change_nothing_are_rest() {
     let maps: Api<ConfigMap> = api(&cluster);
     let position = cluster.position();
     let apply = async || {
-        let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "a": "b" } });
+        let config = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": "a" }, "data": { "a": "b" },
+        });
         let params = PatchParams::apply("me");
         maps.patch("a", &params, &Patch::Apply(config)).await.unwrap();
     };
@@ -159,7 +162,8 @@ async fn bodies_are_recorded_if_asked_for() {
     create::<ConfigMap>(&cluster, json!({ "metadata": { "name": "a" } })).await;
     let requests = cluster.requests_since(position);
     let [created] = requests.as_slice() else { panic!("{requests:?}") };
-    let text = |body: &Option<bytes::Bytes>| String::from_utf8_lossy(body.as_ref().unwrap()).into_owned();
+    let text =
+        |body: &Option<bytes::Bytes>| String::from_utf8_lossy(body.as_ref().unwrap()).into_owned();
     assert!(text(&created.body).contains(r#""name":"a""#));
     assert!(text(&created.answer).contains(r#""resourceVersion""#));
     assert_eq!((created.client_ordinal, created.code), (1, 201));

@@ -56,9 +56,16 @@ impl Faults {
     pub(super) fn one_of(&mut self, field: impl Into<String>, value: &str, supported: &[&str]) {
         if value.is_empty() {
             self.required(field, "");
-        } else if !supported.contains(&value) {
-            let supported: Vec<String> = supported.iter().map(|one| (*one).to_owned()).collect();
-            self.add(FieldError::not_supported(field, &json!(value), &supported));
+        } else {
+            self.supported(field, value, supported);
+        }
+    }
+
+    /// A value that must be one of a few; an empty one is none of them.
+    pub(super) fn supported(&mut self, field: impl Into<String>, value: &str, known: &[&str]) {
+        if !known.contains(&value) {
+            let known: Vec<String> = known.iter().map(|one| (*one).to_owned()).collect();
+            self.add(FieldError::not_supported(field, &json!(value), &known));
         }
     }
 

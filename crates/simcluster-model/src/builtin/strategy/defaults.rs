@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::value::{is_unset, objects_mut, sync_host_ports};
 use crate::builtin::quantity::Quantity;
 use crate::resource::Resource;
-use crate::schema::Schema;
+use crate::schema::{Presence, Schema};
 
 type Fields = Map<String, Value>;
 
@@ -37,7 +37,13 @@ fn walk(value: &mut Value, schema: &Schema) {
             for (name, field) in &schema.properties {
                 match map.get_mut(name) {
                     Some(Value::Null) | None => {
-                        let declared = field.default.as_ref().filter(|one| !one.is_object());
+                        // An empty text that Go does not print is what it has anyway.
+                        let go = field.go.as_deref();
+                        let unseen = go.is_some_and(|go| go.presence == Presence::NonEmpty);
+                        let says = |one: &&Value| {
+                            !one.is_object() && !(unseen && one.as_str() == Some(""))
+                        };
+                        let declared = field.default.as_ref().filter(says);
                         if let Some(default) = declared {
                             map.insert(name.clone(), default.clone());
                         }

@@ -1,21 +1,28 @@
 //! The rules of the built-in kinds: one `Strategy` that reads a table of each kind's facts.
 
+pub mod admission;
 mod check;
 mod config;
 mod container;
 mod defaults;
 mod event;
 mod labels;
+pub mod limits;
 mod network;
 mod pod;
+pub mod pod_security;
 mod pod_spec;
 mod policy;
+pub mod quota;
 mod rbac;
+mod resources;
 mod rules;
+mod scheduling;
 mod service;
 mod service_validation;
 mod small;
 mod value;
+mod webhook;
 mod workload;
 
 use std::sync::Arc;
@@ -67,7 +74,13 @@ impl Strategy for BuiltIn {
         if api_version != resource.api_version() || kind != resource.kind {
             return Err(refused(&mismatch(resource, &api_version, &kind)));
         }
+        // An empty list is kept where it says something: managed fields are to be forgotten.
+        let resets =
+            body.pointer("/metadata/managedFields").filter(|list| **list == json!([])).cloned();
         let mut decoded = decode_typed(body, &resource.schema, "").map_err(|why| refused(&why))?;
+        if let Some(empty) = resets {
+            metadata_mut(&mut decoded.object).insert("managedFields".to_owned(), empty);
+        }
         put(&mut decoded.object, "apiVersion", json!(api_version));
         put(&mut decoded.object, "kind", json!(kind));
         Ok(decoded)
@@ -136,6 +149,10 @@ impl Strategy for BuiltIn {
         }
     }
 
+    fn warnings(&self, _resource: &Resource, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        (self.rules.warnings)(object)
+    }
+
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
         let differs = |path: &str| at_path(object, path) != at_path(old, path);
         match self.rules.generation {
@@ -191,6 +208,10 @@ impl Strategy for BuiltIn {
         if resource.plural == "events" { "" } else { &resource.group }
     }
 
+    fn knows_finalizers(&self) -> bool {
+        self.rules.knows_finalizers
+    }
+
     fn may_be_removed(&self, object: &Value) -> bool {
         (self.rules.may_be_removed)(object)
     }
@@ -221,10 +242,7 @@ impl Strategy for BuiltIn {
 /// Why a body of this version and kind cannot become the resource's kind.
 fn mismatch(resource: &Resource, api_version: &str, kind: &str) -> String {
     if super::definition_name(api_version, kind).is_none() {
-        return format!(
-            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
-             \"pkg/runtime/scheme.go:111\""
-        );
+        return super::not_registered(api_version, kind);
     }
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let package = internal_package(&resource.group);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::check::Faults;
 use super::container::{self, Surrounding};
+use super::scheduling;
 use super::value::{at, int, items, text};
 use crate::field::FieldError;
 use crate::names;
@@ -91,7 +92,9 @@ fn spec(spec: &Value, path: &str, faults: &mut Faults) {
             faults.texts(&format!("{path}.{field}"), name, names::dns1123_label(name));
         }
     }
-    tolerations(items(spec, &["tolerations"]), &format!("{path}.tolerations"), faults);
+    scheduling::tolerations(items(spec, &["tolerations"]), &format!("{path}.tolerations"), faults);
+    let constraints = "topologySpreadConstraints";
+    scheduling::spread(items(spec, &[constraints]), &format!("{path}.{constraints}"), faults);
 }
 
 /// Containers on the host's network use its ports.
@@ -182,27 +185,6 @@ fn volume_source(volume: &Value, path: &str, faults: &mut Faults) {
         .is_some_and(|map| map.keys().any(|key| key != "name" && !KINDS.contains(&key.as_str())));
     if count == 0 && !others {
         faults.required(path, "must specify a volume type");
-    }
-}
-
-fn tolerations(list: &[Value], path: &str, faults: &mut Faults) {
-    for (index, toleration) in list.iter().enumerate() {
-        let here = format!("{path}[{index}]");
-        let key = text(toleration, &["key"]);
-        let operator = text(toleration, &["operator"]);
-        if !key.is_empty() {
-            faults.texts(&format!("{here}.key"), key, names::qualified_name(key));
-        } else if operator != "Exists" {
-            let why = "operator must be Exists when `key` is empty, which means \"match all values and \
-                       all keys\"";
-            faults.invalid(format!("{here}.operator"), &json!(operator), why);
-        }
-        if at(toleration, &["tolerationSeconds"]).is_some()
-            && text(toleration, &["effect"]) != "NoExecute"
-        {
-            let why = "effect must be 'NoExecute' when `tolerationSeconds` is set";
-            faults.invalid(format!("{here}.effect"), &json!(text(toleration, &["effect"])), why);
-        }
     }
 }
 

@@ -5,12 +5,13 @@ use serde_json::Value;
 use super::labels::{self, Labels};
 use super::{
     config, event, network, pod, pod_spec, policy, rbac, service, service_validation, small,
-    workload,
+    webhook, workload,
 };
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
 use crate::resource::{Resource, Surroundings};
+use crate::schema::Schema;
 
 /// When `metadata.generation` rises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +49,8 @@ pub(super) struct Rules {
     pub(super) grace_period_seconds: Option<fn(&Value, Option<i64>) -> i64>,
     pub(super) encode_stored: fn(&Resource, Value) -> Value,
     pub(super) decode_stored: fn(&Resource, Value) -> Value,
+    /// What is accepted but not good.
+    pub(super) warnings: fn(&Value) -> Vec<String>,
     pub(super) generation: Generation,
     /// Whether the status is written through its subresource only.
     pub(super) status_subresource: bool,
@@ -57,6 +60,8 @@ pub(super) struct Rules {
     pub(super) orphans_by_default: bool,
     /// Whether a client may give the status when it creates an object.
     pub(super) keeps_status_on_create: bool,
+    /// Whether finalizers without a domain must be the server's own.
+    pub(super) knows_finalizers: bool,
     /// Field labels beside name and namespace.
     pub(super) field_labels: Labels,
 }
@@ -77,6 +82,7 @@ impl Rules {
             grace_period_seconds: None,
             encode_stored: |_, object| object,
             decode_stored: |_, object| object,
+            warnings: |_| Vec::new(),
             generation: Generation::None,
             status_subresource: false,
             allow_unconditional_update: true,
@@ -84,6 +90,7 @@ impl Rules {
             returns_deleted_object: false,
             orphans_by_default: false,
             keeps_status_on_create: false,
+            knows_finalizers: true,
             field_labels: &[],
         }
     }
@@ -113,11 +120,13 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
             allow_create_on_update: true,
             prepare_for_create: small::create_lease,
             prepare_for_update: small::update_lease,
+            knows_finalizers: false,
             validate: policy::lease,
             ..Rules::plain()
         },
         "discovery.k8s.io" => Rules {
             generation: Generation::AllButMetadata,
+            encode_stored: nil_lists,
             validate: network::endpoint_slice,
             validate_update: Some(network::endpoint_slice_update),
             ..Rules::plain()
@@ -131,11 +140,27 @@ pub(super) fn of(group: &str, plural: &str) -> Rules {
         "admissionregistration.k8s.io" => Rules {
             generation: Generation::AllButMetadata,
             allow_unconditional_update: false,
-            allocate_for_create: small::create_webhooks,
-            allocate_for_update: small::update_webhooks,
+            validate: webhook::configuration,
             ..Rules::plain()
         },
         _ => Rules::plain(),
+    }
+}
+
+/// An empty list that Go prints always does not survive storage: it comes back as null.
+fn nil_lists(resource: &Resource, mut object: Value) -> Value {
+    drop_empty_lists(&mut object, &resource.schema);
+    object
+}
+
+fn drop_empty_lists(value: &mut Value, schema: &Schema) {
+    let Some(fields) = value.as_object_mut() else { return };
+    for (name, field) in &schema.properties {
+        match fields.get_mut(name) {
+            Some(list) if list.as_array().is_some_and(Vec::is_empty) => *list = Value::Null,
+            Some(inner) => drop_empty_lists(inner, field),
+            None => {}
+        }
     }
 }
 
@@ -163,6 +188,8 @@ fn core(plural: &str) -> Rules {
             allocate_for_create: service::allocate_for_create,
             allocate_for_update: service::allocate_for_update,
             prepare_for_update: service::prepare_for_update,
+            decode_stored: service::decode_stored,
+            warnings: service::warnings,
             validate_status: service_validation::status,
             validate: service_validation::create,
             validate_update: Some(service_validation::update),
@@ -214,7 +241,7 @@ fn core(plural: &str) -> Rules {
         "endpoints" => {
             Rules { allow_create_on_update: true, validate: network::endpoints, ..plain }
         }
-        "limitranges" => Rules { allow_create_on_update: true, ..plain },
+        "limitranges" => Rules { allow_create_on_update: true, encode_stored: nil_lists, ..plain },
         _ => plain,
     }
 }
@@ -224,6 +251,7 @@ fn event() -> Rules {
         allow_create_on_update: true,
         validate: event::stored,
         validate_update: Some(event::stored_update),
+        knows_finalizers: false,
         encode_stored: event::encode_stored,
         decode_stored: event::decode_stored,
         field_labels: labels::EVENT,
@@ -232,12 +260,7 @@ fn event() -> Rules {
 }
 
 fn workload(plural: &str) -> Rules {
-    let base = Rules {
-        generation: Generation::Spec,
-        status_subresource: true,
-        validate_status: workload::status,
-        ..Rules::plain()
-    };
+    let base = Rules { generation: Generation::Spec, status_subresource: true, ..Rules::plain() };
     match plural {
         "deployments" => Rules {
             // Annotations are copied to the ReplicaSets, so a change of them is work to do, too.
@@ -245,11 +268,13 @@ fn workload(plural: &str) -> Rules {
             prepare_for_update: small::update_deployment,
             validate: workload::deployment,
             validate_update: Some(workload::deployment_update),
+            validate_status: workload::deployment_status,
             ..base
         },
         "replicasets" => Rules {
             validate: workload::replica_set,
             validate_update: Some(workload::replica_set_update),
+            validate_status: workload::replica_set_status,
             ..base
         },
         "statefulsets" => Rules {
@@ -257,6 +282,7 @@ fn workload(plural: &str) -> Rules {
             name_faults: names::dns1123_label,
             validate: workload::stateful_set,
             validate_update: Some(workload::stateful_set_update),
+            validate_status: workload::stateful_set_status,
             ..base
         },
         "jobs" => Rules {
@@ -264,7 +290,6 @@ fn workload(plural: &str) -> Rules {
             prepare_for_create: small::create_job,
             validate: workload::job,
             validate_update: Some(workload::job_update),
-            validate_status: |_, _| Vec::new(),
             field_labels: labels::JOB,
             ..base
         },
@@ -291,9 +316,12 @@ fn with_spec(plural: &str) -> Rules {
         "networkpolicies" => {
             Rules { status_subresource: false, validate: network::network_policy, ..base }
         }
-        "poddisruptionbudgets" => {
-            Rules { allow_unconditional_update: false, validate: policy::disruption_budget, ..base }
-        }
+        "poddisruptionbudgets" => Rules {
+            allow_unconditional_update: false,
+            validate: policy::disruption_budget,
+            knows_finalizers: false,
+            ..base
+        },
         "horizontalpodautoscalers" => Rules { validate: policy::autoscaler, ..base },
         _ => base,
     }
@@ -303,8 +331,8 @@ fn rbac(plural: &str) -> Rules {
     let base =
         Rules { name_faults: names::path_segment, allow_create_on_update: true, ..Rules::plain() };
     match plural {
-        "roles" => Rules { validate: rbac::role, ..base },
-        "clusterroles" => Rules { validate: rbac::cluster_role, ..base },
+        "roles" => Rules { validate: rbac::role, encode_stored: nil_lists, ..base },
+        "clusterroles" => Rules { validate: rbac::cluster_role, encode_stored: nil_lists, ..base },
         "rolebindings" => Rules {
             validate: rbac::role_binding,
             validate_update: Some(rbac::role_binding_update),

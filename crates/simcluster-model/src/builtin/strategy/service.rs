@@ -43,6 +43,62 @@ pub(super) fn allocate_for_update(
     allocate_node_ports(resource, service, Some(old), around)
 }
 
+/// A Service as it is read: one that is only a name for others has no traffic of its own.
+pub(super) fn decode_stored(_resource: &Resource, mut service: Value) -> Value {
+    if is_only_a_name(&service)
+        && let Some(spec) = service.get_mut("spec").and_then(Value::as_object_mut)
+    {
+        spec.remove("internalTrafficPolicy");
+    }
+    service
+}
+
+fn is_only_a_name(service: &Value) -> bool {
+    text(service, &["spec", "type"]) == "ExternalName"
+}
+
+/// What is accepted but without effect, or going to be (`pkg/api/service/warnings.go`).
+pub(super) fn warnings(service: &Value) -> Vec<String> {
+    const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+    let spec = |field: &str| text(service, &["spec", field]);
+    let (headless, external) = (is_headless(service), is_only_a_name(service));
+    let has_external_ips = !items(service, &["spec", "externalIPs"]).is_empty();
+    let hints = object::metadata(service).get("annotations").and_then(|all| all.get(HINTS));
+    let found = [
+        (
+            hints.is_some(),
+            "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use \
+             service.kubernetes.io/topology-mode instead",
+        ),
+        (
+            headless && !spec("loadBalancerIP").is_empty(),
+            "spec.loadBalancerIP is ignored for headless services",
+        ),
+        (headless && has_external_ips, "spec.externalIPs is ignored for headless services"),
+        (
+            headless && spec("sessionAffinity") != "None",
+            "spec.SessionAffinity is ignored for headless services",
+        ),
+        (
+            has_external_ips && !headless && !external,
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+        ),
+        (
+            external && has_external_ips,
+            "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
+        ),
+        (
+            !external && !spec("externalName").is_empty(),
+            "spec.externalName is ignored when spec.type is not \"ExternalName\"",
+        ),
+        (
+            spec("trafficDistribution") == "PreferClose",
+            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+        ),
+    ];
+    found.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text.to_owned()).collect()
+}
+
 pub(super) fn prepare_for_update(
     _resource: &Resource,
     subresource: &str,

@@ -1,11 +1,10 @@
-//! Kinds with few rules of their own: namespaces, service accounts, jobs, webhook configurations.
+//! Kinds with few rules of their own: namespaces, service accounts, jobs.
 
 use serde_json::{Value, json};
 
 use super::value::{flag, items, text};
-use crate::error::ApiError;
 use crate::object::{self, as_map};
-use crate::resource::{Resource, Surroundings};
+use crate::resource::Resource;
 
 const JOB_UID: &str = "batch.kubernetes.io/controller-uid";
 
@@ -111,7 +110,10 @@ pub(super) fn update_service_account(
 fn clean_secrets(account: &mut Value) {
     let secrets: Vec<Value> = items(account, &["secrets"])
         .iter()
-        .map(|secret| json!({ "name": text(secret, &["name"]) }))
+        .map(|secret| match text(secret, &["name"]) {
+            "" => json!({}),
+            name => json!({ "name": name }),
+        })
         .collect();
     if !secrets.is_empty() {
         object::put(account, "secrets", json!(secrets));
@@ -141,30 +143,4 @@ pub(super) fn create_job(job: &mut Value) {
     }
     let selector = object::child(object::child(job, "spec"), "selector");
     as_map(object::child(selector, "matchLabels")).entry(JOB_UID).or_insert_with(|| json!(uid));
-}
-
-/// Calling webhooks is not supported: a configuration that would have any called is refused.
-pub(super) fn create_webhooks(
-    _resource: &Resource,
-    configuration: &mut Value,
-    _around: &mut Surroundings<'_>,
-) -> Result<(), ApiError> {
-    refuse_webhooks(configuration)
-}
-
-pub(super) fn update_webhooks(
-    _resource: &Resource,
-    configuration: &mut Value,
-    _old: &Value,
-    _around: &mut Surroundings<'_>,
-) -> Result<(), ApiError> {
-    refuse_webhooks(configuration)
-}
-
-fn refuse_webhooks(configuration: &Value) -> Result<(), ApiError> {
-    if items(configuration, &["webhooks"]).is_empty() {
-        Ok(())
-    } else {
-        Err(ApiError::unsupported("admission webhooks"))
-    }
 }

@@ -393,38 +393,79 @@ fn with_immutable(
 }
 
 /// Counts in a status: none is negative, none above the replicas.
-pub(super) fn status(object: &Value, old: &Value) -> Vec<FieldError> {
-    let mut faults = Faults::default();
-    let count = |field: &str| int(object, &["status", field]);
-    let fields = [
+pub(super) fn deployment_status(object: &Value, old: &Value) -> Vec<FieldError> {
+    const COUNTS: [&str; 7] = [
         "observedGeneration",
         "replicas",
-        "fullyLabeledReplicas",
         "updatedReplicas",
         "readyReplicas",
         "availableReplicas",
         "unavailableReplicas",
         "terminatingReplicas",
-        "collisionCount",
     ];
-    for field in fields {
-        faults.not_negative(format!("status.{field}"), count(field));
-    }
-    let replicas = count("replicas").unwrap_or_default();
-    for field in ["fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"] {
-        if let Some(number) = count(field).filter(|number| *number > replicas) {
-            let why = "cannot be greater than status.replicas";
-            faults.invalid(format!("status.{field}"), &json!(number), why);
-        }
-    }
-    let ready = count("readyReplicas").unwrap_or_default();
-    if let Some(available) = count("availableReplicas").filter(|available| *available > ready) {
-        let why = "cannot be greater than readyReplicas";
-        faults.invalid("status.availableReplicas", &json!(available), why);
-    }
-    let collisions = count("collisionCount").unwrap_or_default();
+    const PARTS: [&str; 3] = ["updatedReplicas", "readyReplicas", "availableReplicas"];
+    let mut faults = Faults::default();
+    not_negative(object, &COUNTS, &mut faults);
+    not_negative(object, &["collisionCount"], &mut faults);
+    not_more_than_replicas(object, &PARTS, &mut faults);
+    not_more_available(object, "readyReplicas", &mut faults);
+    let collisions = counted(object, "collisionCount");
     if int(old, &["status", "collisionCount"]).is_some_and(|before| collisions < before) {
         faults.invalid("status.collisionCount", &json!(collisions), "cannot be decremented");
     }
     faults.0
+}
+
+pub(super) fn replica_set_status(object: &Value, _old: &Value) -> Vec<FieldError> {
+    const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    let mut faults = Faults::default();
+    not_negative(object, &["replicas"], &mut faults);
+    not_negative(object, &PARTS, &mut faults);
+    not_negative(object, &["observedGeneration", "terminatingReplicas"], &mut faults);
+    not_more_than_replicas(object, &PARTS, &mut faults);
+    not_more_available(object, "readyReplicas", &mut faults);
+    faults.0
+}
+
+pub(super) fn stateful_set_status(object: &Value, _old: &Value) -> Vec<FieldError> {
+    const PARTS: [&str; 4] =
+        ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
+    let mut faults = Faults::default();
+    not_negative(object, &["replicas"], &mut faults);
+    not_negative(object, &PARTS, &mut faults);
+    not_negative(object, &["observedGeneration", "collisionCount"], &mut faults);
+    not_more_than_replicas(object, &PARTS, &mut faults);
+    not_more_available(object, "status.readyReplicas", &mut faults);
+    faults.0
+}
+
+/// A count in the status; one that is not there is zero.
+fn counted(object: &Value, field: &str) -> i64 {
+    int(object, &["status", field]).unwrap_or_default()
+}
+
+fn not_negative(object: &Value, fields: &[&str], faults: &mut Faults) {
+    for field in fields {
+        faults.not_negative(format!("status.{field}"), int(object, &["status", field]));
+    }
+}
+
+fn not_more_than_replicas(object: &Value, fields: &[&str], faults: &mut Faults) {
+    let replicas = counted(object, "replicas");
+    for field in fields {
+        let count = counted(object, field);
+        if count > replicas {
+            let why = "cannot be greater than status.replicas";
+            faults.invalid(format!("status.{field}"), &json!(count), why);
+        }
+    }
+}
+
+/// `ready` is what the text calls the ready ones.
+fn not_more_available(object: &Value, ready: &str, faults: &mut Faults) {
+    let available = counted(object, "availableReplicas");
+    if available > counted(object, "readyReplicas") {
+        let why = format!("cannot be greater than {ready}");
+        faults.invalid("status.availableReplicas", &json!(available), &why);
+    }
 }

@@ -155,12 +155,17 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     };
     let mut random = || 7;
     let now = Timestamp::UNIX_EPOCH;
+    let get = |key: &str, namespace: &str, name: &str| {
+        let is_it =
+            |one: &Arc<Value>| object::namespace(one) == namespace && object::name(one) == name;
+        stored(key).into_iter().find(is_it)
+    };
     // The network of the server that was asked.
     let services = ServiceAllocator::new("10.0.0.0/24".parse().unwrap());
     services.follow(None, Some(&taken));
     let mut reservation = services.reservation(false);
     let reservation = &mut reservation;
-    run(&mut Surroundings { now, random: &mut random, stored: &stored, reservation })
+    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {

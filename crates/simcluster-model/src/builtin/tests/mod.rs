@@ -3,6 +3,7 @@ use crate::registry::built_in;
 use crate::resource::Strategy;
 use crate::schema::object_meta;
 
+mod admission;
 mod answers;
 
 #[test]

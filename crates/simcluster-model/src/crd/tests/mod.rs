@@ -57,6 +57,9 @@ fn things(versions: &Value) -> Vec<Resource> {
 /// What a create answers, as far as it depends on the body alone, and the unknown fields.
 fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiError> {
     let decoded = resource.strategy.decode(resource, body)?;
+    if let Some(refused) = decoded.refused {
+        return Err(refused);
+    }
     let mut object = decoded.object;
     resource.strategy.default(resource, &mut object);
     let mut random = || 0;
@@ -64,6 +67,7 @@ fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiE
         now: jiff::Timestamp::UNIX_EPOCH,
         random: &mut random,
         stored: &|_| Vec::<Arc<Value>>::new(),
+        get: &|_, _, _| None,
         reservation: &mut ServiceAllocator::default().reservation(false),
     };
     resource.strategy.prepare_for_create(resource, &mut object, &mut around)?;

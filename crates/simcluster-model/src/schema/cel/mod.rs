@@ -2,6 +2,7 @@
 //! server's words.
 
 mod check;
+mod condition;
 mod functions;
 mod regexes;
 mod tokens;
@@ -17,6 +18,7 @@ use kube_cel::cel::parser::{Expression, Parser};
 use kube_cel::cel::{Context, ExecutionError};
 use serde_json::Value;
 
+pub use self::condition::Condition;
 use self::types::Kind;
 use self::values::to_cel;
 use super::correlate::find_by_keys;
@@ -27,6 +29,8 @@ use crate::stack::on_large_stack;
 
 /// Messages of `messageExpression` beyond this size are dropped for `message`.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
+
+const NO_SUCH_OVERLOAD: &str = "no such overload";
 
 /// The rules of a node and of what is below it.
 #[derive(Debug, Default)]
@@ -494,9 +498,21 @@ fn with_stack_for<T: Send>(rule: &Value, work: impl Fn() -> T + Send + Sync) -> 
     work()
 }
 
-/// An evaluation error in the words of cel-go and the API server.
+/// An evaluation error of a rule in the words of cel-go and the API server.
 fn evaluation_error(why: &ExecutionError, rule: &str) -> String {
-    let text = match why {
+    let text = error_text(why);
+    if text == NO_SUCH_OVERLOAD {
+        return format!(
+            "'{text}': call arguments did not match a supported operator, function or macro \
+             signature for rule: {rule}"
+        );
+    }
+    format!("{text} evaluating rule: {rule}")
+}
+
+/// An evaluation error in the words of cel-go.
+fn error_text(why: &ExecutionError) -> String {
+    match why {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::IndexOutOfBounds(Cel::Int(index)) => {
             format!("index out of bounds: {index}")
@@ -515,12 +531,7 @@ fn evaluation_error(why: &ExecutionError, rule: &str) -> String {
         | ExecutionError::NotSupportedAsMethod { .. }
         | ExecutionError::UnsupportedIndex(..)
         | ExecutionError::UnsupportedMapIndex(..)
-        | ExecutionError::UnsupportedListIndex(..) => {
-            return format!(
-                "'no such overload': call arguments did not match a supported operator, function or \
-                 macro signature for rule: {rule}"
-            );
-        }
+        | ExecutionError::UnsupportedListIndex(..) => NO_SUCH_OVERLOAD.to_owned(),
         ExecutionError::InvalidArgumentCount { .. }
         | ExecutionError::UnsupportedKeyType(_)
         | ExecutionError::UndeclaredReference(_)
@@ -529,8 +540,7 @@ fn evaluation_error(why: &ExecutionError, rule: &str) -> String {
         | ExecutionError::UnsupportedFieldsConstruction(_)
         | ExecutionError::IndexOutOfBounds(_)
         | _ => why.to_string(),
-    };
-    format!("{text} evaluating rule: {rule}")
+    }
 }
 
 /// `fieldPath` (`.a['b']`) as it is appended to a path: `a.b`, or `a[b]` where `a` is a map.

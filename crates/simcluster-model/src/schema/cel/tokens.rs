@@ -68,7 +68,9 @@ pub(super) fn nesting(source: &str) -> usize {
                 open.push(1);
                 total += 1;
             }
-            ")" | "]" | "}" if open.len() > 1 => total -= open.pop().unwrap_or_default(),
+            ")" | "]" | "}" if open.len() > 1 => {
+                total -= open.pop().unwrap_or_default();
+            }
             "," | "&&" | "||" => {
                 let chain = open.last_mut().map(|count| std::mem::replace(count, 1));
                 total = total + 1 - chain.unwrap_or(1);

@@ -76,6 +76,24 @@ pub(in crate::schema) fn to_cel(value: &Value, schema: &Schema, resource: bool) 
     }
 }
 
+/// A value without a schema, as admission conditions see it: what JSON says.
+pub(super) fn untyped(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(flag) => Cel::Bool(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(integer) => Cel::Int(integer),
+            None => Cel::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(untyped).collect())),
+        Value::Object(fields) => {
+            let map = fields.iter().map(|(name, field)| (key(name), untyped(field)));
+            Cel::Map(Map { map: Arc::new(map.collect()) })
+        }
+    }
+}
+
 fn key(name: &str) -> Key {
     Key::String(Arc::new(name.to_owned()))
 }

@@ -92,9 +92,9 @@ impl Node {
         let format = self.format.as_deref().unwrap_or_default();
         let fits = match kind {
             Type::Integer if format == "int32" => {
-                number.as_i64().is_some_and(|value| i32::try_from(value).is_ok())
+                integer(number).is_some_and(|value| i32::try_from(value).is_ok())
             }
-            Type::Integer => number.is_i64(),
+            Type::Integer => integer(number).is_some(),
             Type::Number if format == "float" => {
                 number.as_f64().is_none_or(|value| value.abs() <= f64::from(f32::MAX))
             }
@@ -163,4 +163,9 @@ fn not_multiple(number: &Number, factor: f64) -> Option<String> {
     let value = number.as_f64()?;
     let quotient = if factor < 1.0 { 1.0 / factor * value } else { value / factor };
     (!is_json_integer(quotient)).then(text)
+}
+
+/// A number as an integer: `2.0` is one, too.
+fn integer(number: &Number) -> Option<i64> {
+    number.as_i64().or_else(|| number.as_f64().and_then(whole))
 }

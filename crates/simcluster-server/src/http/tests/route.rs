@@ -2,23 +2,23 @@ use std::sync::Arc;
 
 use crate::http::request::parse;
 use crate::http::route::{Route, resource};
+use crate::resources::Resources;
 use simcluster_model::registry;
-use simcluster_model::resource::Resource;
 
 /// The built-in resources and two custom ones: `ws` in namespaces, `rs` in none, both in `e.com/v1`.
-fn resources() -> Vec<Arc<Resource>> {
-    let mut all = registry::built_in().to_vec();
+fn resources() -> Resources {
+    let all = registry::built_in();
     let deployments = all.iter().find(|one| one.plural == "deployments").unwrap().as_ref().clone();
-    for (plural, namespaced) in [("ws", true), ("rs", false)] {
+    let custom = [("ws", true), ("rs", false)].map(|(plural, namespaced)| {
         let mut one = deployments.clone();
         one.custom = true;
         one.group = "e.com".to_owned();
         one.plural = plural.to_owned();
         one.namespaced = namespaced;
         one.subresources = vec!["status".to_owned()];
-        all.push(Arc::new(one));
-    }
-    all
+        Arc::new(one)
+    });
+    Resources::with_custom(&custom)
 }
 
 /// The verb that a request leads to, the code of its refusal, or `page` for a 404 in plain text.

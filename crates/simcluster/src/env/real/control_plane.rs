@@ -50,17 +50,20 @@ pub(super) struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// The control plane of this process, started when it is first asked for.
-    pub(super) async fn shared() -> Result<&'static Self, Error> {
-        static SHARED: OnceCell<Result<ControlPlane, Error>> = OnceCell::const_new();
-        SHARED.get_or_init(Self::start).await.as_ref().map_err(Clone::clone)
+    /// The control plane of this process, started when it is first asked for: with controllers, or
+    /// without, so that nobody but the tests acts on it.
+    pub(super) async fn shared(controllers: bool) -> Result<&'static Self, Error> {
+        static WITH: OnceCell<Result<ControlPlane, Error>> = OnceCell::const_new();
+        static WITHOUT: OnceCell<Result<ControlPlane, Error>> = OnceCell::const_new();
+        let shared = if controllers { &WITH } else { &WITHOUT };
+        shared.get_or_init(|| Self::start(controllers)).await.as_ref().map_err(Clone::clone)
     }
 
-    async fn start() -> Result<Self, Error> {
+    async fn start(controllers: bool) -> Result<Self, Error> {
         let assets = assets()?;
         let mut failure = Error::new("the control plane was never started");
         for _ in 0..STARTS_MAX {
-            match Self::start_once(&assets).await {
+            match Self::start_once(&assets, controllers).await {
                 Ok(started) => return Ok(started),
                 Err(error) => failure = error,
             }
@@ -71,7 +74,7 @@ impl ControlPlane {
         Err(failure)
     }
 
-    async fn start_once(assets: &Path) -> Result<Self, Error> {
+    async fn start_once(assets: &Path, controllers: bool) -> Result<Self, Error> {
         let dir = std::env::temp_dir().join(format!("control-plane-{}", random_hex(8)?));
         let fail = |what: &str, error: &dyn std::fmt::Display| {
             Error::new(format!("{what} in {}: {error}", dir.display()))
@@ -100,6 +103,9 @@ impl ControlPlane {
         started.tell("start etcd");
         started.tell("start kube-apiserver");
         started.wait_until_ready().await?;
+        if !controllers {
+            return Ok(started);
+        }
         if assets.join("kube-controller-manager").is_file() {
             started.tell("start kube-controller-manager");
         } else {

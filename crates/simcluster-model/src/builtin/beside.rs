@@ -1,0 +1,66 @@
+//! Decoding of kinds that paths of other kinds take: options of a delete, and scales.
+
+use serde_json::Value;
+
+use super::decode::decode_typed;
+use super::definition_name;
+use crate::resource::Decoded;
+use crate::schema::definition;
+
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
+
+/// Decodes a `DeleteOptions`. Any group may have one, and a body need not say that it is one; `Err` is
+/// the text of the 400.
+pub fn decode_delete_options(body: Value) -> Result<Value, String> {
+    /// Kinds that, like `DeleteOptions`, belong to no version.
+    const UNVERSIONED: [&str; 7] = [
+        "Status",
+        "APIVersions",
+        "APIGroup",
+        "APIGroupList",
+        "APIResourceList",
+        "CreateOptions",
+        "UpdateOptions",
+    ];
+    let text = |key: &str| body.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let api_version = text("apiVersion").unwrap_or("meta.k8s.io/v1");
+    if api_version.matches('/').count() > 1 {
+        return Err(format!("unexpected GroupVersion string: {api_version}"));
+    }
+    match text("kind").unwrap_or("DeleteOptions") {
+        "DeleteOptions" => {}
+        kind if UNVERSIONED.contains(&kind) => {
+            let why = "unknown conversion";
+            return Err(format!("converting (v1.{kind}) to (v1.DeleteOptions): {why}"));
+        }
+        kind => return Err(not_registered(api_version, kind)),
+    }
+    let schema = definition(DELETE_OPTIONS).unwrap_or_default();
+    decode_typed(body, schema.get(), "").map(|decoded| decoded.object)
+}
+
+/// Decodes a `Scale` of `autoscaling/v1`; `Err` is the text of Go's decoder.
+pub fn decode_scale(body: Value) -> Result<Decoded, String> {
+    let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+    match (text("apiVersion"), text("kind")) {
+        ("autoscaling/v1", "Scale") => {}
+        (api_version, kind) if definition_name(api_version, kind).is_none() => {
+            return Err(not_registered(api_version, kind));
+        }
+        (api_version, kind) => {
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            let why = "unknown conversion";
+            return Err(format!("converting ({version}.{kind}) to (autoscaling.Scale): {why}"));
+        }
+    }
+    decode_typed(body, definition(SCALE).unwrap_or_default().get(), "")
+}
+
+/// The text of Go's scheme about a kind that it does not know.
+pub(super) fn not_registered(api_version: &str, kind: &str) -> String {
+    format!(
+        "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
+         \"pkg/runtime/scheme.go:111\""
+    )
+}

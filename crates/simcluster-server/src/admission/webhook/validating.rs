@@ -1,0 +1,52 @@
+//! Webhooks that accept or refuse.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+
+use super::review::{self, Versioned};
+use super::{Hooks, invocation, is_exempt};
+use crate::admission::{Attributes, Plugin};
+use crate::server::ApiServer;
+use simcluster_model::error::ApiError;
+
+const CONFIGURATIONS: &str = "admissionregistration.k8s.io/validatingwebhookconfigurations";
+
+/// Asks all webhooks at once; the first of them, in their order, that says no is answered.
+#[derive(Debug, Default)]
+pub(super) struct Validating {
+    hooks: Hooks,
+}
+
+impl Plugin for Validating {
+    fn name(&self) -> &'static str {
+        "ValidatingAdmissionWebhook"
+    }
+
+    fn handles(&self, attributes: &Attributes) -> bool {
+        !is_exempt(attributes)
+    }
+
+    fn validate<'a>(
+        &'a self,
+        server: &'a ApiServer,
+        attributes: &'a Attributes,
+    ) -> BoxFuture<'a, Result<(), ApiError>> {
+        Box::pin(async move {
+            let hooks = self.hooks.present(server, CONFIGURATIONS);
+            let mut relevant = Vec::new();
+            for hook in hooks.iter() {
+                if let Some(resource) = invocation(server, hook, attributes)? {
+                    relevant.push((hook, resource));
+                }
+            }
+            let asked = relevant.into_iter().map(async |(hook, resource)| {
+                let resource = Arc::clone(&resource);
+                let versioned = Versioned::of(attributes, &resource);
+                let asked = review::ask(server, hook, attributes, &resource, &versioned, false);
+                asked.await.err().and_then(|failure| failure.error(hook))
+            });
+            join_all(asked).await.into_iter().flatten().next().map_or(Ok(()), Err)
+        })
+    }
+}
