@@ -26,7 +26,7 @@ const CPU_MAX: Duration = Duration::from_secs(8);
 
 /// Texts of failures with a code from 500 on: what is not supported (501), and what a real server, too,
 /// answers in this way.
-const FAILURES: [&str; 8] = [
+const FAILURES: [&str; 10] = [
     "simcluster does not support ",
     "strconv.ParseUint: parsing ",
     "resourceVersion should not be set on objects to be created",
@@ -34,7 +34,9 @@ const FAILURES: [&str; 8] = [
     "Timeout: Too large resource version",
     "requested groups or a UID without impersonating a user",
     "content is not a list",
-    "to proper version: request to convert CR to an invalid group/version: ",
+    "to proper version: ",
+    "failed calling webhook ",
+    "target.kind: Unsupported value: ",
 ];
 
 /// Where something panicked, in whatever task.
