@@ -144,6 +144,9 @@ fn update(
     let mut object = decode(resource, body)?;
     object::metadata_mut(&mut object).insert("uid".to_owned(), json!(UID));
     let strategy = &resource.strategy;
+    if resource.plural == "pods" {
+        admission::keep_priority(&mut object, old);
+    }
     surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
     let faults = strategy.validate_update(resource, sub, &object, old);
