@@ -146,6 +146,7 @@ fn update(
     let strategy = &resource.strategy;
     if resource.plural == "pods" {
         admission::keep_priority(&mut object, old);
+        admission::default_tolerations(&mut object);
     }
     surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
