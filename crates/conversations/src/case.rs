@@ -11,8 +11,6 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::hooks::Rule;
 
-/// The folders with cases: those that need a server only, and those with webhooks and open streams.
-const FOLDERS: [&str; 2] = ["cases", "webhooks"];
 /// Seconds that a watch waits for its next event, unless a step says otherwise.
 const EVENT_SECONDS: f64 = 2.0;
 
@@ -288,10 +286,11 @@ impl Records {
         Self { folder: folder.into() }
     }
 
-    /// All cases in order of their names, or those that `only` names, with commas between them.
-    pub fn cases(&self, only: Option<&str>) -> Result<Vec<Case>, Error> {
+    /// All cases of some folders in order of their names, or those that `only` names, with commas between
+    /// them. `cases` holds those that need a server only, `webhooks` those with webhooks and open streams.
+    pub fn cases(&self, folders: &[&str], only: Option<&str>) -> Result<Vec<Case>, Error> {
         let mut files = Vec::new();
-        for folder in FOLDERS.map(|folder| self.folder.join(folder)) {
+        for folder in folders.iter().map(|folder| self.folder.join(folder)) {
             let fault = |source| Error::File { path: folder.clone(), source };
             for entry in fs::read_dir(&folder).map_err(fault)? {
                 let path = entry.map_err(fault)?.path();

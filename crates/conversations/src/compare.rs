@@ -17,7 +17,8 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [recorded, answered] = [&self.recorded, &self.answered].map(shown);
+        let [recorded, answered] =
+            [&self.recorded, &self.answered].map(|value| shown(value.as_ref()));
         write!(f, "{}\n      recorded {recorded}\n      answered {answered}", self.path)
     }
 }
@@ -70,7 +71,7 @@ fn equal(recorded: Option<&Value>, answered: Option<&Value>) -> bool {
     }
 }
 
-fn shown(value: &Option<Value>) -> String {
+fn shown(value: Option<&Value>) -> String {
     const LONGEST: usize = 2000;
     let Some(value) = value else { return "nothing".to_owned() };
     let text = value.to_string();

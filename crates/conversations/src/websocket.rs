@@ -46,8 +46,8 @@ impl Websocket {
 
     /// Answers a ping. The mask that a client must use is one that changes nothing.
     async fn pong(&mut self, payload: &[u8]) {
-        let length = u8::try_from(payload.len()).unwrap_or_default() & 127;
-        let frame = [&[128 | 10, 128 | length, 0, 0, 0, 0], payload].concat();
+        let length = u8::try_from(payload.len()).unwrap_or_default() & 0x7f;
+        let frame = [&[0x80 | 0xa, 0x80 | length, 0, 0, 0, 0], payload].concat();
         // If it cannot be sent, the next read says that the connection is cut.
         drop(self.connection.write_all(&frame).await);
     }

@@ -23,14 +23,15 @@
 //!
 //! // The next create is done, but its answer says that it took too long.
 //! let creates = On::any().verb("create").resource("configmaps");
-//! let late = cluster.faults().add(Rule::reply(creates, Effect::Fail(Failure::Timeout)));
+//! let faults = cluster.faults();
+//! let late = faults.add(Rule::reply(creates, Effect::Fail(Failure::Timeout)));
 //! let error = api.create(&PostParams::default(), &object).await.unwrap_err();
 //! assert!(matches!(error, kube::Error::Api(status) if status.code == 504));
 //! assert_eq!(late.hits(), 1);
 //! assert!(api.get("a").await.is_ok());
 //!
 //! // The next watch event of `b` is held until the test lets it go.
-//! let held = cluster.faults().add(Rule::event(On::any().name("b"), Effect::Hold));
+//! let held = faults.add(Rule::event(On::any().name("b"), Effect::Hold));
 //! // ...
 //! held.remove();
 //! # });

@@ -245,7 +245,12 @@ impl Maker {
                 }
                 None => (pointer, value),
             },
-            _ => (pointer, value),
+            Value::Array(_)
+            | Value::Object(_)
+            | Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_) => (pointer, value),
         }
     }
 

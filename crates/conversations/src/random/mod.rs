@@ -93,7 +93,7 @@ impl Maker {
             "watch" => self.watch(),
             "delete" => self.delete(&item),
             "deletecollection" => self.delete_collection(),
-            "finish" => self.finish(&item),
+            "finish" => Self::finish(&item),
             "subresource" => self.subresource(&item, &name),
             "wrong" => self.wrong(&item),
             patch => self.patch(patch, &item, &name, ""),
@@ -262,7 +262,7 @@ impl Maker {
     }
 
     /// Takes all finalizers away, so that what is being deleted goes.
-    fn finish(&mut self, item: &str) -> Step {
+    fn finish(item: &str) -> Step {
         let mut step = Step::new(format!("PATCH {item}"));
         step.headers.insert("Content-Type".to_owned(), "application/merge-patch+json".to_owned());
         step.body = Some(serde_json::json!({ "metadata": { "finalizers": null } }));

@@ -205,17 +205,22 @@ fn write_yaml(node: &Value, depth: usize, text: &mut String) {
     match node {
         Value::Object(map) if !map.is_empty() => {
             for (key, value) in map {
-                text.push_str(&format!("{indent}{}:", bare(key)));
+                text.extend([&*indent, &bare(key), ":"]);
                 write_child(value, depth + 1, text);
             }
         }
         Value::Array(items) if !items.is_empty() => {
             for item in items {
-                text.push_str(&format!("{indent}-"));
+                text.extend([&*indent, "-"]);
                 write_child(item, depth + 1, text);
             }
         }
-        _ => text.push_str(&format!("{indent}{}\n", scalar(node))),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => text.extend([&*indent, &scalar(node), "\n"]),
     }
 }
 
@@ -229,7 +234,7 @@ fn write_child(value: &Value, depth: usize, text: &mut String) {
         text.push('\n');
         write_yaml(value, depth, text);
     } else {
-        text.push_str(&format!(" {}\n", scalar(value)));
+        text.extend([" ", &scalar(value), "\n"]);
     }
 }
 

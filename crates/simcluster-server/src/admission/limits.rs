@@ -19,6 +19,7 @@ fn of_namespace(server: &ApiServer, namespace: &str) -> Vec<Arc<Value>> {
 }
 
 /// Fills in the defaults.
+#[expect(clippy::unnecessary_wraps, reason = "has the form of all plugins")]
 pub(super) fn admit(server: &ApiServer, attributes: &mut Attributes) -> Result<(), ApiError> {
     if attributes.operation != Operation::Create {
         return Ok(());

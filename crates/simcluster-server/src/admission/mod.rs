@@ -128,6 +128,7 @@ fn managed_fields(object: &Value) -> Option<Value> {
 }
 
 /// Puts managedFields back that a plugin spoilt (row AD17).
+#[expect(clippy::option_option, reason = "whether it was looked at, and whether it was there")]
 fn restore_managed_fields(attributes: &mut Attributes, before: Option<Option<Value>>) {
     let (Some(before), Some(object)) = (before, &mut attributes.object) else { return };
     let after = managed_fields(object);

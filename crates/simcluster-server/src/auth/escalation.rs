@@ -184,7 +184,7 @@ fn refusal(server: &ApiServer, call: &Call, missing: &[Value]) -> String {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        text.push_str(&format!("; resolution errors: [{faults}]"));
+        text.extend(["; resolution errors: [", &faults, "]"]);
     }
     text
 }

@@ -246,8 +246,8 @@ impl Faults {
     }
 
     /// Puts a rule in force. Rules act in the order in which they were added; one that ends a request
-    /// hides the later ones.
-    #[must_use]
+    /// hides the later ones. The handle need not be kept.
+    #[expect(clippy::must_use_candidate, reason = "a rule acts whether or not its handle is kept")]
     pub fn add(&self, rule: Rule) -> Fault {
         let gate = self.server.gate();
         let mut state = gate.lock();

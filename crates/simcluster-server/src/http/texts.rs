@@ -33,7 +33,7 @@ type Id = (usize, usize, u64, TextForm);
 /// A text, with what keeps the addresses in its identity from being used again.
 #[derive(Debug)]
 struct Text {
-    text: Bytes,
+    bytes: Bytes,
     _stored: Arc<Value>,
     _resource: Arc<Resource>,
 }
@@ -58,11 +58,11 @@ impl Texts {
         let addresses = (Arc::as_ptr(stored).addr(), Arc::as_ptr(resource).addr());
         let id = (addresses.0, addresses.1, revision.unwrap_or_default(), form);
         if let Some(known) = self.lock().texts.get(&id) {
-            return known.text.clone();
+            return known.bytes.clone();
         }
         let text = write();
         let kept = Text {
-            text: text.clone(),
+            bytes: text.clone(),
             _stored: Arc::clone(stored),
             _resource: Arc::clone(resource),
         };
@@ -77,18 +77,18 @@ impl Texts {
 
 impl Kept {
     fn add(&mut self, id: Id, text: Text) {
-        self.bytes += TEXT_BYTES + text.text.len();
+        self.bytes += TEXT_BYTES + text.bytes.len();
         self.order.push_back(id);
         // Somebody else may have made the same text meanwhile.
         if let Some(same) = self.texts.insert(id, text) {
-            self.bytes -= TEXT_BYTES + same.text.len();
+            self.bytes -= TEXT_BYTES + same.bytes.len();
             self.order.pop_back();
         }
         while self.bytes > BYTES_MAX
             && let Some(oldest) = self.order.pop_front()
         {
             if let Some(text) = self.texts.remove(&oldest) {
-                self.bytes -= TEXT_BYTES + text.text.len();
+                self.bytes -= TEXT_BYTES + text.bytes.len();
             }
         }
     }

@@ -79,6 +79,7 @@ fn tls(authority: &[u8]) -> Result<ClientConfig, String> {
 }
 
 /// Why nobody answered, as Go says it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest have no text of Go's")]
 fn refused(why: &io::Error) -> String {
     match why.kind() {
         io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
@@ -89,6 +90,7 @@ fn refused(why: &io::Error) -> String {
 }
 
 /// Why a connection is not trusted, as Go says it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the rest have no text of Go's")]
 fn untrusted(why: &io::Error, host: &str) -> String {
     let inner = why.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     match inner {

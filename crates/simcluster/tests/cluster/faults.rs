@@ -28,6 +28,11 @@ fn maps(cluster: &SimCluster) -> Api<ConfigMap> {
     Api::namespaced(cluster.client_without_retry(User::admin()), "default")
 }
 
+/// Rules by name: of requests, and of answers, when the work is done already.
+fn rules() -> [(fn(On, Effect) -> Rule, bool); 2] {
+    [(Rule::request, false), (Rule::reply, true)]
+}
+
 fn on_create(cluster: &SimCluster, rule: fn(On, Effect) -> Rule, effect: Effect) -> Fault {
     cluster.faults().add(rule(On::any().verb("create").resource("configmaps"), effect))
 }
@@ -67,7 +72,7 @@ async fn errors_come_before_or_after_the_commit() {
         ),
     ] {
         let name = format!("a{code}{}", message.len());
-        for (rule, done) in [(Rule::request as fn(_, _) -> _, false), (Rule::reply, true)] {
+        for (rule, done) in rules() {
             let name = format!("{name}-{done}");
             let fault = on_create(&cluster, rule, Effect::Fail(failure.clone()));
             let (seen, text) = create(&api, &name).await.unwrap_err();
@@ -97,7 +102,7 @@ async fn retry_after_is_a_header_that_clients_obey() {
 async fn connections_break_before_or_after_the_commit() {
     let cluster = bare();
     let api = maps(&cluster);
-    for (rule, done) in [(Rule::request as fn(_, _) -> _, false), (Rule::reply, true)] {
+    for (rule, done) in rules() {
         let name = format!("a-{done}");
         on_create(&cluster, rule, Effect::Reset);
         let (code, text) = create(&api, &name).await.unwrap_err();

@@ -1,6 +1,12 @@
 //! The controllers on the simulated cluster, in virtual time.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "tests"
+)]
 
 mod support;
 

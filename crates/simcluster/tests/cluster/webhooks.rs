@@ -120,7 +120,9 @@ async fn every_kind_of_write_is_shown_with_the_object_and_the_old_one() {
     });
     maps.patch("two", &PatchParams::apply("test"), &Patch::Apply(apply)).await.unwrap();
     maps.delete("one", &DeleteParams::default()).await.unwrap();
-    maps.delete_collection(&DeleteParams::default(), &Default::default()).await.unwrap();
+    maps.delete_collection(&DeleteParams::default(), &kube::api::ListParams::default())
+        .await
+        .unwrap();
     let seen = seen.lock().unwrap().clone();
     let entry = |operation: &str, object, old, name: &str| {
         (operation.to_owned(), object, old, name.to_owned())

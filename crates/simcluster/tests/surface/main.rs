@@ -1,6 +1,13 @@
 //! What a server bears: hostile requests, deep values, many clients at once.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    clippy::print_stdout,
+    reason = "tests"
+)]
 
 mod corpus;
 mod fuzz;

@@ -41,7 +41,8 @@ fn walk(value: &mut Value, schema: &Schema) {
                         let go = field.go.as_deref();
                         let unseen = go.is_some_and(|go| go.presence == Presence::NonEmpty);
                         let says = |one: &&Value| {
-                            !one.is_object() && !(unseen && one.as_str() == Some(""))
+                            let empty = unseen && one.as_str() == Some("");
+                            !(one.is_object() || empty)
                         };
                         let declared = field.default.as_ref().filter(says);
                         if let Some(default) = declared {

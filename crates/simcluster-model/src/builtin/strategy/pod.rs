@@ -9,6 +9,7 @@ use crate::object;
 use crate::resource::{Resource, Surroundings};
 use crate::time::format_seconds;
 
+#[expect(clippy::unnecessary_wraps, reason = "has the form of all kinds' rules")]
 pub(super) fn allocate_for_create(
     _resource: &Resource,
     pod: &mut Value,

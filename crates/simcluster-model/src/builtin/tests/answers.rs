@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::allocation::ServiceAllocator;
+use crate::builtin::admission;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
 use crate::names;
@@ -116,6 +117,12 @@ fn create(resource: &Arc<Resource>, body: Value) -> Result<Value, ApiError> {
     let mut object = decode(resource, body)?;
     object::metadata_mut(&mut object).insert("uid".to_owned(), json!(UID));
     let strategy = &resource.strategy;
+    if resource.plural == "pods" {
+        // What the plugins that are on by default fill in comes first.
+        surrounded(|around| admission::service_account(resource, &mut object, around))?;
+        surrounded(|around| admission::priority(resource, &mut object, around))?;
+        admission::default_tolerations(&mut object);
+    }
     surrounded(|around| strategy.prepare_for_create(resource, &mut object, around))?;
     let texts = strategy.name_faults(object::name(&object), false);
     let name = json!(object::name(&object));
@@ -137,6 +144,10 @@ fn update(
     let mut object = decode(resource, body)?;
     object::metadata_mut(&mut object).insert("uid".to_owned(), json!(UID));
     let strategy = &resource.strategy;
+    if resource.plural == "pods" {
+        admission::keep_priority(&mut object, old);
+        admission::default_tolerations(&mut object);
+    }
     surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
     let faults = strategy.validate_update(resource, sub, &object, old);
