@@ -242,7 +242,6 @@ fn macros_that_cannot_be_evaluated_are_named() {
 }
 
 #[test]
-#[ignore = "the limit of the parser, 96, comes before that of the real server, 250"]
 fn expressions_that_are_nested_deeply_are_refused_or_evaluated() {
     let deep = |open: &str, inner: &str, close: &str, depth: usize| {
         open.repeat(depth) + inner + &close.repeat(depth)
