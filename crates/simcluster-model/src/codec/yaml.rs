@@ -96,10 +96,6 @@ fn options(depth: usize) -> serde_saphyr::Options {
     }
 }
 
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "all other faults of the parser are not this one"
-)]
 fn is_too_deep(error: &serde_saphyr::Error) -> bool {
     use serde_saphyr::Error;
     if let Error::WithSnippet { error, .. } | Error::AliasError { error, .. } = error {
