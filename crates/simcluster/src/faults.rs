@@ -12,8 +12,8 @@
 //! use simcluster::cluster::SimCluster;
 //! use simcluster::faults::{Effect, Failure, On, Rule};
 //!
-//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true);
-//! # { runtime }.build().unwrap().block_on(async {
+//! # let mut runtime = tokio::runtime::Builder::new_current_thread();
+//! # runtime.enable_all().start_paused(true).build().unwrap().block_on(async {
 //! let cluster = SimCluster::builder().start().unwrap();
 //! // A client that does not try again by itself.
 //! let client = cluster.client_without_retry(User::admin());
