@@ -7,6 +7,7 @@
 mod base64;
 mod beside;
 mod decode;
+mod documentation;
 pub(crate) mod quantity;
 mod strategy;
 pub(crate) mod times;
@@ -21,6 +22,7 @@ use serde_json::{Map, Value, json};
 use self::beside::not_registered;
 pub use self::beside::{decode_delete_options, decode_scale};
 pub use self::decode::decode_typed;
+pub use self::documentation::documentation;
 pub use self::strategy::{admission, limits, pod_security, quota};
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths, Strategy};
@@ -51,7 +53,7 @@ pub(crate) fn resources(
 }
 
 /// OpenAPI v3 schemas of the served kinds and of everything they refer to, by definition name, for
-/// publishing: descriptions are left out, and `$ref` holds the bare name of a definition.
+/// publishing: their texts are `documentation`, and `$ref` holds the bare name of a definition.
 #[must_use]
 pub fn openapi_definitions() -> &'static Map<String, Value> {
     &DATA.definitions
