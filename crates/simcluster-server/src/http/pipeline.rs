@@ -369,7 +369,7 @@ async fn serve_resource(
             list::response(&list, writing, exchange.server.texts())
         }
         Outcome::List(list) => {
-            response::value(200, writing, &presentation.list(list.to_value(), clock.now())?)
+            response::value(200, writing, &presentation.list(&list, clock.now())?)
         }
         Outcome::Watch(events) => {
             let server = Arc::clone(exchange.server);

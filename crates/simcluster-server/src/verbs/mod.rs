@@ -280,10 +280,16 @@ impl List {
         })
     }
 
+    /// An object of the list as it is shown alone.
+    #[must_use]
+    pub fn object(&self, stored: &Value) -> Value {
+        read(&self.resource, stored)
+    }
+
     /// An item as the list shows it; those of built-in kinds do not repeat kind and version (row LI01).
     #[must_use]
     pub fn item(&self, stored: &Value) -> Value {
-        let mut object = read(&self.resource, stored);
+        let mut object = self.object(stored);
         if !self.resource.custom
             && let Some(map) = object.as_object_mut()
         {
