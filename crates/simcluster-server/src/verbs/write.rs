@@ -510,19 +510,7 @@ fn check_uid(
     if uid == actual {
         return Ok(());
     }
-    let path = if resource.custom {
-        format!("{}/{}", resource.group, resource.plural)
-    } else {
-        // Where these kinds have been kept since before they had their names.
-        match resource.plural.as_str() {
-            "services" => "services/specs",
-            "endpoints" => "services/endpoints",
-            "nodes" => "minions",
-            "ingresses" => "ingress",
-            plural => plural,
-        }
-        .to_owned()
-    };
+    let path = resource.strategy.registry_path(resource);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: \
