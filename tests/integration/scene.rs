@@ -42,7 +42,7 @@ struct Running {
 
 /// What these tests need of a cluster.
 pub(crate) fn needs() -> Needs {
-    Needs::default().crd(&simpleapp::definition()).pods().requests()
+    Needs::default().crd(simpleapp::definition()).pods().requests()
 }
 
 /// Runs a test with an operator in a namespace of its own.

@@ -22,11 +22,13 @@ pub enum InvalidDefinition {
 pub(crate) fn parse(given: impl Serialize) -> Result<Vec<Value>, InvalidDefinition> {
     let value = serde_json::to_value(given)
         .map_err(|error| InvalidDefinition::Unwritable(error.to_string()))?;
-    let documents = match value {
-        Value::String(text) => serde_saphyr::from_multiple(&text)
-            .map_err(|error| InvalidDefinition::Syntax(error.to_string()))?,
-        Value::Array(all) => all,
-        one => vec![one],
+    let documents = if let Value::String(text) = &value {
+        serde_saphyr::from_multiple(text)
+            .map_err(|error| InvalidDefinition::Syntax(error.to_string()))?
+    } else if let Value::Array(all) = value {
+        all
+    } else {
+        vec![value]
     };
     let documents: Vec<Value> = documents.into_iter().filter(|one| !one.is_null()).collect();
     match documents.iter().find(|one| kind(one) != Some("CustomResourceDefinition")) {
