@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn every_form_in_which_people_have_crds() {
         assert_eq!(names(crd("a")), ["a"]);
-        assert_eq!(names(&crd("a")), ["a"]);
+        assert_eq!(names(vec![crd("a")]), ["a"]);
         assert_eq!(names([crd("a"), crd("b")]), ["a", "b"]);
         let text = "---\nkind: CustomResourceDefinition\nmetadata: {name: a}\n---\n---\n\
                     kind: CustomResourceDefinition\nmetadata: {name: b}\n";
