@@ -301,6 +301,7 @@ fn other_request(exchange: &Exchange<'_>) -> Response<Body> {
             health::check(exchange, check, rest)
         }
         ["version"] => health::version(exchange),
+        ["openapi", "v2"] => openapi::v2(exchange),
         ["openapi", "v3", rest @ ..] => openapi::v3(exchange, rest),
         [] => discovery::paths(exchange),
         ["metrics"] => exchange.refuse(&ApiError::unsupported("the path /metrics")),
