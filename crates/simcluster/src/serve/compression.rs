@@ -6,9 +6,9 @@ use std::io::Write as _;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use http::Response;
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, HeaderMap, HeaderValue, VARY};
 use http::request::Parts;
-use http::{HeaderName, Response};
 use simcluster_server::http::Body;
 
 /// Answers up to this size, in bytes, are sent as they are.
@@ -22,31 +22,21 @@ pub(super) fn packed(answer: Response<Body>, request: &Parts) -> Response<Body> 
     let path = request.uri.path();
     let is_v2 = path == "/openapi/v2";
     let threshold = if is_v2 { OPENAPI_THRESHOLD_BYTES } else { THRESHOLD_BYTES };
-    let unpackable = path.starts_with("/openapi/v3") || !accepts_gzip(&request.headers);
-    let large = matches!(answer.body(), Body::Full(Some(content)) if content.len() > threshold);
-    if unpackable || !large {
+    if path.starts_with("/openapi/v3") || !accepts_gzip(&request.headers) {
         return answer;
     }
-    let (mut head, body) = answer.into_parts();
-    let body = match body {
-        Body::Full(Some(content)) => match gzip(&content) {
-            Ok(small) => {
-                head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-                if !is_v2 {
-                    // Others than that one do not name it already.
-                    add(&mut head.headers, VARY, "Accept-Encoding");
-                }
-                Body::full(small)
-            }
-            Err(_) => Body::full(content),
-        },
-        other => other,
+    let packed = match answer.body() {
+        Body::Full(Some(content)) if content.len() > threshold => gzip(content).ok(),
+        Body::Full(_) | Body::Stream(_) => None,
     };
-    Response::from_parts(head, body)
-}
-
-fn add(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
-    headers.append(name, HeaderValue::from_static(value));
+    let Some(packed) = packed else { return answer };
+    let mut answer = answer.map(|_| Body::full(packed));
+    answer.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    if !is_v2 {
+        // The document of v2 names it already.
+        answer.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+    }
+    answer
 }
 
 /// Whether the client names `gzip`, without looking at weights.

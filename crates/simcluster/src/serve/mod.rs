@@ -70,18 +70,8 @@ pub struct Served {
     accepting: tokio::task::JoinHandle<()>,
 }
 
-/// Starts to serve on an address such as `127.0.0.1:0`. `tokens` are bearer tokens beside the admin's
-/// own, which is made here.
-pub async fn serve(
-    server: Arc<ApiServer>,
-    listen: &str,
-    tokens: BTreeMap<String, User>,
-) -> io::Result<Served> {
-    serve_with(server, listen, Options { tokens, ..Options::default() }).await
-}
-
 /// Starts to serve on an address such as `127.0.0.1:0`.
-pub async fn serve_with(
+pub(crate) async fn serve(
     server: Arc<ApiServer>,
     listen: &str,
     options: Options,

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::Api;
 use serde_json::{Value, json};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 use crate::support::{api, cluster, create, events, list, seconds};
 
