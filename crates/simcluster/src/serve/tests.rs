@@ -217,7 +217,9 @@ async fn large_answers_are_packed_for_those_who_can_unpack_them() {
         let client = cluster.client();
         let maps =
             kube::Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, "default");
-        maps.create(&Default::default(), &serde_json::from_value(object).unwrap()).await.unwrap();
+        maps.create(&kube::api::PostParams::default(), &serde_json::from_value(object).unwrap())
+            .await
+            .unwrap();
     }
     let (list, one) = ("/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default");
     let gzip = "Accept-Encoding: deflate, gzip\r\n";
