@@ -372,6 +372,7 @@ async fn serve_resource(
         Outcome::List(list) => {
             response::value(200, writing, &presentation.list(&list, clock.now())?)
         }
+        Outcome::Text(text) => response::response(200, "text/plain", Body::full(text)),
         Outcome::Watch(events) => {
             let server = Arc::clone(exchange.server);
             let request = request.clone();

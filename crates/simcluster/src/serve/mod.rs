@@ -3,6 +3,7 @@
 //! A bad connection is that connection's problem: nothing here panics or stops because of it. On
 //! shutdown watches end cleanly, running requests are answered, then the connections close.
 
+mod compression;
 mod connection;
 mod identity;
 mod kubeconfig;
