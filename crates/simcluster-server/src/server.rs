@@ -36,7 +36,7 @@ pub struct ApiServer {
     served: RwLock<Arc<Resources>>,
     texts: Texts,
     openapi_v2: openapi::Kept,
-    /// What tokens of ServiceAccounts are signed with.
+    /// What tokens of `ServiceAccounts` are signed with.
     token_key: RwLock<SigningKey>,
     /// What RBAC grants, by namespace, each with the last change that it takes into account.
     scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
@@ -124,13 +124,13 @@ impl ApiServer {
         &self.clock
     }
 
-    /// Signs tokens of ServiceAccounts with a secret from now on, so that whoever knows the seed can make
+    /// Signs tokens of `ServiceAccounts` with a secret from now on, so that whoever knows the seed can make
     /// none; those that were issued before are no longer good.
     pub fn sign_tokens_with(&self, secret: &str) {
         *self.token_key.write().unwrap_or_else(PoisonError::into_inner) = SigningKey::new(secret);
     }
 
-    /// What tokens of ServiceAccounts are signed with.
+    /// What tokens of `ServiceAccounts` are signed with.
     pub(crate) fn token_key(&self) -> SigningKey {
         self.token_key.read().unwrap_or_else(PoisonError::into_inner).clone()
     }

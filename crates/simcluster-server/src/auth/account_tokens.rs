@@ -1,4 +1,4 @@
-//! Tokens of ServiceAccounts: JSON web tokens with the claims of a real server's
+//! Tokens of `ServiceAccounts`: JSON web tokens with the claims of a real server's
 //! (`k8s.io/kubernetes/pkg/serviceaccount`).
 //!
 //! They are signed with HMAC-SHA-256: no one but the server that issued one can check it, so no keys are
@@ -208,6 +208,8 @@ pub(crate) fn reference(object: &Value) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::STANDARD;
+
     use super::*;
 
     #[test]
@@ -216,8 +218,7 @@ mod tests {
         let mut block = [0; BLOCK];
         block[..4].copy_from_slice(b"Jefe");
         let signature = SigningKey(block).sign(b"what do ya want for nothing?");
-        let hex: String = signature.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+        assert_eq!(STANDARD.encode(signature), "W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM=");
     }
 
     #[test]

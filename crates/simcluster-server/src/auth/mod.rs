@@ -123,7 +123,7 @@ impl Tokens {
     }
 }
 
-/// The ServiceAccount whose token this is, if the server issued it for itself and it is still good.
+/// The `ServiceAccount` whose token this is, if the server issued it for itself and it is still good.
 #[must_use]
 pub fn account_of(server: &ApiServer, token: &str) -> Option<User> {
     let own = account_tokens::own_audiences();

@@ -65,7 +65,7 @@ fn check_metadata(review: &Value) -> Result<(), ApiError> {
     Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &[fault]))
 }
 
-/// Whose a token is: one of the fixed ones, or one of a ServiceAccount.
+/// Whose a token is: one of the fixed ones, or one of a `ServiceAccount`.
 fn token_status(
     exchange: &Exchange<'_>,
     extensions: &http::Extensions,

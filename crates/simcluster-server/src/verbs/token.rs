@@ -27,7 +27,7 @@ const EXTENDED_SECONDS: i64 = 365 * 24 * 3600;
 
 const GROUP: &str = "authentication.k8s.io";
 
-/// Issues a token for the ServiceAccount of the path.
+/// Issues a token for the `ServiceAccount` of the path.
 pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
     let mut request = decode::token_request(call, &options)?;
@@ -76,7 +76,7 @@ pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, 
     Ok(Outcome::Object(201, request))
 }
 
-/// The ServiceAccount, if the request names no other one.
+/// The `ServiceAccount`, if the request names no other one.
 fn check_account(server: &ApiServer, call: &Call, request: &Value) -> Result<Arc<Value>, ApiError> {
     let name = object::name(request);
     if !name.is_empty() && name != call.name {

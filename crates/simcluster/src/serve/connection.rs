@@ -217,7 +217,7 @@ async fn read(mut body: Incoming) -> Option<Bytes> {
     Some(content.freeze())
 }
 
-/// The user of a request: by bearer token, a fixed one or one of a ServiceAccount, or anonymous without
+/// The user of a request: by bearer token, a fixed one or one of a `ServiceAccount`, or anonymous without
 /// one; `None` for a wrong token.
 fn authenticate(site: &Site, request: &Parts) -> Option<User> {
     let header = request.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());

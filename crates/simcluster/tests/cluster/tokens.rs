@@ -1,4 +1,4 @@
-//! Tokens of ServiceAccounts, as time passes.
+//! Tokens of `ServiceAccounts`, as time passes.
 
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenReview, TokenReviewStatus};
 use k8s_openapi::api::core::v1::ServiceAccount;
