@@ -100,6 +100,7 @@ impl ApiServer {
                 (Verb::Create, "eviction") => pods::evict(self, &call).await,
                 (Verb::Update, "finalize") => pods::finalize(self, &call).await,
                 (Verb::Get, "log") => pods::log(self, &call),
+                (_, "attach" | "exec" | "portforward" | "proxy") => pods::connect(self, &call),
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
         }
@@ -243,6 +244,8 @@ pub enum Outcome {
     Object(u16, Value),
     /// A list.
     List(List),
+    /// A text that is no object.
+    Text(String),
     /// A stream of events; it ends when the watch ends.
     Watch(BoxStream<'static, WatchEvent>),
 }

@@ -11,7 +11,7 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::json;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 use simcluster::env::{self, Needs};
 
 use crate::in_process::{map, micros};

@@ -6,7 +6,7 @@ use k8s_openapi::api::networking::v1::IngressClass;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 use crate::support::{api, cluster, create, create_raw, deployment, events, list, names, seconds};
 
