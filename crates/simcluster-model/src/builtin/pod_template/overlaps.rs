@@ -33,7 +33,9 @@ pub(super) fn warnings(volumes: &[Value], found: &mut Vec<String>) {
         let name = text(volume, &["name"]);
         let whole = |found: &mut Vec<String>, of: &str, places: Vec<Place>| {
             let mut seen = Vec::new();
-            places.into_iter().for_each(|place| add(place, &mut seen, name, of, found));
+            for place in places {
+                add(place, &mut seen, name, of, found);
+            }
         };
         if let Some(source) = at(volume, &["configMap"]) {
             whole(found, &format!("ConfigMap {:?}", text(source, &["name"])), places(source, ""));

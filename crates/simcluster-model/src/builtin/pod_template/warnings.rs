@@ -10,6 +10,9 @@ use crate::builtin::quantity::fraction_warning;
 use crate::builtin::value::{at, int, items, text};
 use crate::names;
 
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
 /// Warnings about a Pod (`path` is empty) or a template (`path` is where it stands).
 pub(in crate::builtin) fn warnings(pod: &Value, path: &str) -> Vec<String> {
     let spec = at(pod, &["spec"]).unwrap_or(&Value::Null);
@@ -99,8 +102,6 @@ fn node_labels(spec: &Value, here: &str, found: &mut Vec<String>) {
             found.push(format!("{here}.nodeSelector[{key}]: {why}"));
         }
     }
-    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
-    const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
     let affinity = format!("{here}.affinity.nodeAffinity");
     let terms = items(spec, &["affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms"]);
     for (index, term) in terms.iter().enumerate() {
@@ -148,11 +149,11 @@ fn null_selector(of: &Value, field: &str, found: &mut Vec<String>) {
 
 fn pod_affinity(spec: &Value, here: &str, found: &mut Vec<String>) {
     for kind in ["podAffinity", "podAntiAffinity"] {
-        let list = "requiredDuringSchedulingIgnoredDuringExecution";
+        let list = REQUIRED;
         for (index, term) in items(spec, &["affinity", kind, list]).iter().enumerate() {
             null_selector(term, &format!("{here}.affinity.{kind}.{list}[{index}]"), found);
         }
-        let list = "preferredDuringSchedulingIgnoredDuringExecution";
+        let list = PREFERRED;
         for (index, one) in items(spec, &["affinity", kind, list]).iter().enumerate() {
             let field = format!("{here}.affinity.{kind}.{list}[{index}].podAffinityTerm");
             null_selector(at(one, &["podAffinityTerm"]).unwrap_or(&Value::Null), &field, found);
