@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::admission::{Chain, Plugin, count_quotas};
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
+use crate::conversion::VersionCaches;
 use crate::gate::Gate;
 use crate::http::texts::Texts;
 use crate::lifecycle;
@@ -33,6 +34,7 @@ pub struct ApiServer {
     custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
     served: RwLock<Arc<Resources>>,
     texts: Texts,
+    version_caches: VersionCaches,
     /// What RBAC grants, by namespace, each with the last change that it takes into account.
     scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
@@ -77,6 +79,7 @@ impl ApiServer {
             custom: Mutex::default(),
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
             texts: Texts::default(),
+            version_caches: VersionCaches::default(),
             scopes: Mutex::default(),
             clock,
             seed,
@@ -179,6 +182,11 @@ impl ApiServer {
         &self.texts
     }
 
+    /// Objects in the versions that webhooks make.
+    pub(crate) fn version_caches(&self) -> &VersionCaches {
+        &self.version_caches
+    }
+
     /// What every request and every event of a watch passes.
     pub(crate) fn gate(&self) -> &Gate {
         &self.gate
@@ -222,6 +230,7 @@ impl ApiServer {
             custom.insert(id, Arc::new(resource));
         }
         self.publish(Resources::with_custom(custom.values()));
+        self.forget_versions();
         // Open watches look whether their resource is still the same.
         self.store().touch(&format!("{group}/{plural}"));
     }
