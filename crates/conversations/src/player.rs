@@ -402,11 +402,16 @@ pub(crate) fn request(
         }
         (None, None) => String::new(),
     };
-    let mut request = Request::builder().method(method).uri(path);
+    let mut request = Request::builder().method(method).uri(encoded(path));
     for (name, value) in headers {
         request = request.header(name, value);
     }
     request.body(body.into()).map_err(|source| Error::Request { line: step.line.clone(), source })
+}
+
+/// A path as `Uri` takes it: some of what other clients send as it is must be encoded.
+fn encoded(path: &str) -> String {
+    path.replace('<', "%3C").replace('>', "%3E")
 }
 
 pub(crate) async fn read(step: &Step, answer: Response<Body>) -> Result<Bytes, Error> {

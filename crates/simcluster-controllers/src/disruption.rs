@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
-use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt as _};
 
 use super::runtime::{Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store};
-use super::types::{Deployment, ReplicaSet};
+use super::types::{Deployment, PodDisruptionBudget, PodDisruptionBudgetStatus, ReplicaSet};
 use super::{Informers, pods, post_params};
 
 const CONDITION: &str = "DisruptionAllowed";
@@ -116,28 +115,27 @@ impl Controller {
         let allowed = if expected <= 0 { 0 } else { (healthy - desired).max(0) };
         let old = budget.status.clone().unwrap_or_default();
         // Pods that an eviction has taken count as gone until they are.
-        let disrupted = old.disrupted_pods.unwrap_or_default().into_iter().filter(|(name, _)| {
+        let disrupted = old.disrupted_pods.into_iter().filter(|(name, _)| {
             pods.iter()
                 .any(|pod| pod.name_any() == *name && pod.metadata.deletion_timestamp.is_none())
         });
-        let disrupted: BTreeMap<String, Time> = disrupted.collect();
         PodDisruptionBudgetStatus {
-            conditions: Some(self.conditions(budget, allowed > 0)),
-            current_healthy: Some(healthy),
-            desired_healthy: Some(desired),
-            disrupted_pods: (!disrupted.is_empty()).then_some(disrupted),
-            disruptions_allowed: Some(allowed),
-            expected_pods: Some(expected),
+            conditions: self.conditions(budget, allowed > 0),
+            current_healthy: healthy,
+            desired_healthy: desired,
+            disrupted_pods: disrupted.collect(),
+            disruptions_allowed: allowed,
+            expected_pods: expected,
             observed_generation: budget.metadata.generation,
         }
     }
 
     fn conditions(&self, budget: &PodDisruptionBudget, allowed: bool) -> Vec<Condition> {
         let status = if allowed { "True" } else { "False" };
-        let old = budget.status.as_ref().and_then(|status| status.conditions.as_ref());
-        let old = old.into_iter().flatten().find(|one| one.type_ == CONDITION);
+        let old = budget.status.iter().flat_map(|status| &status.conditions);
+        let mut old = old.filter(|one| one.type_ == CONDITION);
         let since =
-            old.filter(|one| one.status == status).map(|one| one.last_transition_time.clone());
+            old.find(|one| one.status == status).map(|one| one.last_transition_time.clone());
         let reason = if allowed { "SufficientPods" } else { "InsufficientPods" };
         vec![Condition {
             last_transition_time: since.unwrap_or_else(|| Time(self.hands.clock.now())),
@@ -155,8 +153,8 @@ fn scaled(value: &IntOrString, total: i32) -> i32 {
     match value {
         IntOrString::Int(number) => *number,
         IntOrString::String(text) => {
-            let percent: i64 = text.trim_end_matches('%').parse().unwrap_or_default();
-            let part = (i64::from(total) * percent + 99).div_euclid(100);
+            let percent: i32 = text.trim_end_matches('%').parse().unwrap_or_default();
+            let part = (i64::from(total) * i64::from(percent) + 99).div_euclid(100);
             i32::try_from(part).unwrap_or(i32::MAX)
         }
     }

@@ -10,12 +10,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::types::EndpointSlice;
-use crate::types::{Deployment, ReplicaSet};
+use crate::types::{Deployment, EndpointSlice, PodDisruptionBudget, ReplicaSet};
 use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
 };
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::PostParams;

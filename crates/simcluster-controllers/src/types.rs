@@ -2,11 +2,14 @@
 //! optional in one is not in another. Here they stand in one form; what they are made of is
 //! k8s-openapi's.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::{
     DeploymentSpec, DeploymentStatus, ReplicaSetSpec, ReplicaSetStatus,
 };
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointPort};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta, Time};
 use k8s_openapi::{Metadata, NamespaceResourceScope, Resource};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +44,33 @@ pub(crate) struct EndpointSlice {
     pub(crate) ports: Option<Vec<EndpointPort>>,
 }
 
+/// A `PodDisruptionBudget`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodDisruptionBudget {
+    pub(crate) metadata: ObjectMeta,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) spec: Option<PodDisruptionBudgetSpec>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<PodDisruptionBudgetStatus>,
+}
+
+/// How many of a budget's Pods are healthy, and how many may go.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct PodDisruptionBudgetStatus {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) current_healthy: i32,
+    pub(crate) desired_healthy: i32,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) disrupted_pods: BTreeMap<String, Time>,
+    pub(crate) disruptions_allowed: i32,
+    pub(crate) expected_pods: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) observed_generation: Option<i64>,
+}
+
 /// Names a kind to kube.
 macro_rules! kind {
     ($name:ident, $group:literal, $plural:literal) => {
@@ -70,6 +100,7 @@ macro_rules! kind {
 kind!(Deployment, "apps", "deployments");
 kind!(ReplicaSet, "apps", "replicasets");
 kind!(EndpointSlice, "discovery.k8s.io", "endpointslices");
+kind!(PodDisruptionBudget, "policy", "poddisruptionbudgets");
 
 /// A text that is there or not, as a version of the types has it; empty if it is not.
 pub(crate) trait Text {

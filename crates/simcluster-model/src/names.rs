@@ -79,6 +79,11 @@ pub fn wildcard_subdomain(value: &str) -> Vec<String> {
     faults
 }
 
+/// A name, or what stands for the names that a prefix makes.
+pub(crate) fn masked(name: &str, prefix: bool) -> String {
+    if prefix { mask_trailing_dash(name) } else { name.to_owned() }
+}
+
 /// What is checked of a `generateName`: a last dash stands for what follows it.
 #[must_use]
 pub fn mask_trailing_dash(prefix: &str) -> String {

@@ -9,6 +9,8 @@ use serde_json::Value;
 use crate::allocation::Reservation;
 use crate::error::{ApiError, Names};
 use crate::field::FieldError;
+use crate::names;
+use crate::object;
 use crate::schema::Schema;
 
 /// One resource in one served version, built in or from a CRD.
@@ -122,16 +124,43 @@ impl fmt::Debug for Surroundings<'_> {
     }
 }
 
-/// The rules of a kind, after `rest.RESTCreateStrategy` and its siblings. The generic rules (names,
-/// namespaces, uids, generation, finalizers, owner references, ...) are the server's and not repeated
-/// here. `subresource` is empty for the main endpoint.
-pub trait Strategy: Send + Sync + fmt::Debug {
+/// The rules of a kind, after `rest.RESTCreateStrategy` and its siblings: what there is to know of it,
+/// one trait for each side. The generic rules (names, namespaces, uids, generation, finalizers, owner
+/// references, ...) are the server's and not repeated here. `subresource` is empty for the main
+/// endpoint.
+pub trait Strategy: Decode + Convert + Lifecycle + Validate + FieldLabels + Show {}
+
+impl<T: Decode + Convert + Lifecycle + Validate + FieldLabels + Show> Strategy for T {}
+
+/// How requests become objects of the kind.
+pub trait Decode: Send + Sync + fmt::Debug {
     /// Turns a request body into the kind's form. `Err` is the 400 (or 422) that the server answers.
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError>;
 
     /// Fills the defaults of the version; also called on objects read from storage.
     fn default(&self, resource: &Resource, object: &mut Value);
+}
 
+/// In which form objects of the kind are stored, and where.
+pub trait Convert: Send + Sync + fmt::Debug {
+    /// From the version of this resource to the stored one (`apiVersion` included).
+    fn encode_stored(&self, _resource: &Resource, object: Value) -> Value {
+        object
+    }
+
+    /// From the stored version to the version of this resource (`apiVersion` included).
+    fn decode_stored(&self, _resource: &Resource, object: Value) -> Value {
+        object
+    }
+
+    /// Where a real server keeps the objects, below its prefix in etcd: some errors say it.
+    fn registry_path(&self, resource: &Resource) -> String {
+        format!("{}/{}", resource.group, resource.plural)
+    }
+}
+
+/// What happens to objects of the kind between a request and their being stored, and how they end.
+pub trait Lifecycle: Send + Sync + fmt::Debug {
     /// Clears and fills what a client may not set on create (status, clusterIP, ...). An error is the
     /// answer (an IP that is taken, a kind that forbids it).
     fn prepare_for_create(
@@ -140,41 +169,6 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         object: &mut Value,
         around: &mut Surroundings<'_>,
     ) -> Result<(), ApiError>;
-
-    /// Faults of a new object, beside those of its metadata.
-    fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<FieldError>;
-
-    /// All faults of a new object; `metadata` are those of its metadata, found by the server. Custom
-    /// resources skip their rules if something blocks them, metadata included.
-    fn create_faults(
-        &self,
-        resource: &Resource,
-        object: &Value,
-        metadata: Vec<FieldError>,
-    ) -> Vec<FieldError> {
-        let mut faults = metadata;
-        faults.extend(self.validate_create(resource, object));
-        faults
-    }
-
-    /// Restores what a client may not change through this endpoint: without the status subresource's
-    /// name, the status; with it, everything but the status.
-    fn prepare_for_update(
-        &self,
-        resource: &Resource,
-        subresource: &str,
-        object: &mut Value,
-        old: &Value,
-    );
-
-    /// Faults of a changed object, beside those of its metadata.
-    fn validate_update(
-        &self,
-        resource: &Resource,
-        subresource: &str,
-        object: &Value,
-        old: &Value,
-    ) -> Vec<FieldError>;
 
     /// Fills what a change needs from the cluster (a clusterIP of a Service that becomes one with an
     /// address). Called before `prepare_for_update`, which may keep what was allocated.
@@ -188,24 +182,15 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// All faults of a changed object; `metadata` are those of its metadata, found by the server.
-    fn update_faults(
+    /// Restores what a client may not change through this endpoint: without the status subresource's
+    /// name, the status; with it, everything but the status.
+    fn prepare_for_update(
         &self,
         resource: &Resource,
         subresource: &str,
-        object: &Value,
+        object: &mut Value,
         old: &Value,
-        metadata: Vec<FieldError>,
-    ) -> Vec<FieldError> {
-        let mut faults = metadata;
-        faults.extend(self.validate_update(resource, subresource, object, old));
-        faults
-    }
-
-    /// Warnings about a new or changed object that was found valid.
-    fn warnings(&self, _resource: &Resource, _object: &Value, _old: Option<&Value>) -> Vec<String> {
-        Vec::new()
-    }
+    );
 
     /// Whether the kind counts `metadata.generation`, and whether this change raises it.
     fn generation_changes(&self, object: &Value, old: &Value) -> bool;
@@ -241,27 +226,47 @@ pub trait Strategy: Send + Sync + fmt::Debug {
         None
     }
 
-    /// From the version of this resource to the stored one (`apiVersion` included).
-    fn encode_stored(&self, resource: &Resource, object: Value) -> Value;
+    /// Whether an object without finalizers that is being deleted may go (Namespaces wait for their
+    /// `spec.finalizers`, too).
+    fn may_be_removed(&self, _object: &Value) -> bool {
+        true
+    }
+}
 
-    /// From the stored version to the version of this resource (`apiVersion` included).
-    fn decode_stored(&self, resource: &Resource, object: Value) -> Value;
+/// What is wrong with objects of the kind.
+pub trait Validate: Send + Sync + fmt::Debug {
+    /// All faults of a new object; `metadata` are those of its metadata, found by the server. Custom
+    /// resources skip their rules if something blocks them, metadata included.
+    fn create_faults(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError>;
 
-    /// `fieldSelector` labels that the kind supports beside `metadata.name` and `metadata.namespace`,
-    /// with the object's value (empty if unset). `None`: the label is not supported.
-    fn field_label(&self, resource: &Resource, object: &Value, label: &str) -> Option<String>;
+    /// All faults of a changed object; `metadata` are those of its metadata, found by the server.
+    fn update_faults(
+        &self,
+        resource: &Resource,
+        subresource: &str,
+        object: &Value,
+        old: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError>;
 
-    /// Whether the kind has field labels of its own: decides the wording of a refused one.
-    fn has_field_labels(&self) -> bool {
-        false
+    /// Warnings about a new or changed object that was found valid.
+    fn warnings(&self, _resource: &Resource, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
     }
 
     /// What is wrong with a name (or with `generateName`, if `prefix`): a DNS subdomain unless the kind
     /// is stricter. The server reports the faults for `metadata.name`; strategies do not.
-    fn name_faults(&self, name: &str, prefix: bool) -> Vec<String>;
+    fn name_faults(&self, name: &str, prefix: bool) -> Vec<String> {
+        names::dns1123_subdomain(&names::masked(name, prefix))
+    }
 
     /// API group that a refusal of an invalid object names: that of the type behind the resource.
-    fn invalid_group<'a>(&self, resource: &'a Resource) -> &'a str {
+    fn invalid_group<'a>(&'a self, resource: &'a Resource) -> &'a str {
         &resource.group
     }
 
@@ -270,10 +275,32 @@ pub trait Strategy: Send + Sync + fmt::Debug {
     fn knows_finalizers(&self) -> bool {
         false
     }
+}
 
-    /// Whether an object without finalizers that is being deleted may go (Namespaces wait for their
-    /// `spec.finalizers`, too).
-    fn may_be_removed(&self, _object: &Value) -> bool {
-        true
+/// What of the kind `fieldSelector` may name.
+pub trait FieldLabels: Send + Sync + fmt::Debug {
+    /// `fieldSelector` labels that the kind supports beside `metadata.name` and `metadata.namespace`,
+    /// with the object's value (empty if unset). `None`: the label is not supported.
+    fn field_label(&self, _resource: &Resource, _object: &Value, _label: &str) -> Option<String> {
+        None
+    }
+
+    /// Whether the kind has field labels of its own: decides the wording of a refused one.
+    fn has_field_labels(&self) -> bool {
+        false
+    }
+}
+
+/// How built-in kinds are shown in Tables; custom resources have the columns of their definition.
+pub trait Show: Send + Sync + fmt::Debug {
+    /// The cells of an object's row.
+    fn cells(&self, object: &Value, _now: Timestamp) -> Vec<Value> {
+        let created = object::meta_str(object, "creationTimestamp");
+        vec![object::name(object).into(), created.into()]
+    }
+
+    /// The conditions of an object's row.
+    fn row_conditions(&self, _object: &Value) -> Vec<Value> {
+        Vec::new()
     }
 }

@@ -11,6 +11,7 @@ use crate::admission::{Chain, Plugin, count_quotas};
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
 use crate::gate::Gate;
+use crate::http::openapi;
 use crate::http::texts::Texts;
 use crate::lifecycle;
 use crate::resources::Resources;
@@ -33,6 +34,7 @@ pub struct ApiServer {
     custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
     served: RwLock<Arc<Resources>>,
     texts: Texts,
+    openapi_v2: openapi::Kept,
     /// What RBAC grants, by namespace, each with the last change that it takes into account.
     scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
@@ -77,6 +79,7 @@ impl ApiServer {
             custom: Mutex::default(),
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
             texts: Texts::default(),
+            openapi_v2: openapi::Kept::default(),
             scopes: Mutex::default(),
             clock,
             seed,
@@ -177,6 +180,11 @@ impl ApiServer {
     /// Texts of objects that lists and watches share.
     pub(crate) fn texts(&self) -> &Texts {
         &self.texts
+    }
+
+    /// The OpenAPI v2 document that was written last.
+    pub(crate) fn openapi_v2(&self) -> &openapi::Kept {
+        &self.openapi_v2
     }
 
     /// What every request and every event of a watch passes.

@@ -1,27 +1,44 @@
 //! The built-in kinds: their structure, how they are decoded, and their rules.
 //!
 //! Structure is data taken from a real server (`schema::facts`). `decode` turns JSON into what the real server's
-//! Go structs would hold. `strategy` has the rules: defaults, what a client may not set, validation.
+//! Go structs would hold. `kinds` has a file for the rules of each kind: defaults, what a client may not
+//! set, validation, field labels, cells of Tables.
 //! This module knows nothing of storage, of the generic rules for metadata, or of HTTP.
 
+mod addresses;
+pub mod admission;
 mod base64;
 mod beside;
+pub(crate) mod cells;
+mod check;
 mod decode;
+mod defaults;
+mod documentation;
+mod kind;
+mod kinds;
+mod labels;
+mod percent;
+mod pod_template;
 pub(crate) mod quantity;
+mod selector;
 mod strategy;
 pub(crate) mod times;
+mod value;
+mod workload;
 
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
 
 use self::beside::not_registered;
 pub use self::beside::{decode_delete_options, decode_scale};
+pub use self::cells::{age, human_duration, since};
 pub use self::decode::decode_typed;
-pub use self::strategy::{admission, limits, pod_security, quota};
+pub use self::documentation::documentation;
+use self::kind::Kind;
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths, Strategy};
 use crate::schema::facts::DATA;
@@ -41,9 +58,10 @@ pub(crate) fn resources(
             let entries = discovery(&api_version).map(Vec::as_slice).unwrap_or_default();
             for entry in entries.iter().filter(|entry| !text(entry, "name").contains('/')) {
                 let plural = text(entry, "name");
-                let strategy =
-                    others(&group, plural).unwrap_or_else(|| strategy::of(&group, plural));
-                out.push(Arc::new(resource(&group, version, entry, entries, strategy)));
+                let kind = kinds::of(&group, plural);
+                let rules = others(&group, plural).or_else(|| Some(strategy::of(kind?)));
+                let rules = rules.expect("a test looks at each");
+                out.push(Arc::new(resource(&group, version, entry, entries, kind, rules)));
             }
         }
     }
@@ -51,7 +69,7 @@ pub(crate) fn resources(
 }
 
 /// OpenAPI v3 schemas of the served kinds and of everything they refer to, by definition name, for
-/// publishing: descriptions are left out, and `$ref` holds the bare name of a definition.
+/// publishing: their texts are `documentation`, and `$ref` holds the bare name of a definition.
 #[must_use]
 pub fn openapi_definitions() -> &'static Map<String, Value> {
     &DATA.definitions
@@ -74,6 +92,20 @@ pub fn groups() -> &'static [(String, Vec<String>)] {
 #[must_use]
 pub fn discovery(api_version: &str) -> Option<&'static Vec<Value>> {
     DATA.resources.get(api_version)?.as_array()
+}
+
+/// The columns of Tables of a built-in kind, data from a real server; those of kinds without columns of
+/// their own, if the kind is not known.
+#[must_use]
+pub fn columns(group: &str, plural: &str) -> &'static [Value] {
+    /// By `group/plural` (core: `plural`); the empty key has those of kinds without any of their own.
+    static COLUMNS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
+        serde_json::from_str(include_str!("columns.json"))
+            .expect("the columns are part of this program and parse")
+    });
+    let key = if group.is_empty() { plural.to_owned() } else { format!("{group}/{plural}") };
+    let columns = COLUMNS.get(&key).or_else(|| COLUMNS.get("")).and_then(Value::as_array);
+    columns.map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The version of Kubernetes that the facts are from, such as `v1.37.2`.
@@ -105,6 +137,7 @@ fn resource(
     version: &str,
     entry: &Value,
     entries: &[Value],
+    rules: Option<&Kind>,
     strategy: Arc<dyn Strategy>,
 ) -> Resource {
     let (plural, kind) = (text(entry, "name"), text(entry, "kind"));
@@ -121,8 +154,7 @@ fn resource(
         status_replicas: ".status.replicas".to_owned(),
         label_selector: None,
     });
-    // Events of both groups are one set of objects, stored in the older form.
-    let storage_group = if plural == "events" { "" } else { group };
+    let storage_group = rules.map_or(group, |kind| kind.type_group);
     let schema = definition_name(&api_version, kind).and_then(definition);
     let schema = schema.map_or_else(|| Arc::new(Schema::default()), |one| Arc::clone(one.get()));
     Resource {
@@ -139,7 +171,7 @@ fn resource(
         subresources,
         scale,
         custom: false,
-        deprecation_warning: strategy::deprecation_warning(group, plural),
+        deprecation_warning: rules.and_then(|kind| kind.deprecation_warning).map(str::to_owned),
         selectable_fields: Vec::new(),
         printer_columns: Vec::new(),
         storage_key: format!("{storage_group}/{plural}"),

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use super::{embedded, metadata};
 use crate::error::ApiError;
 use crate::field::FieldError;
-use crate::names;
 use crate::object::{self, as_map, at_path, put};
-use crate::resource::{Decoded, Resource, ScalePaths, Strategy, Surroundings};
+use crate::resource::{
+    Convert, Decode, Decoded, FieldLabels, Lifecycle, Resource, ScalePaths, Show, Surroundings,
+    Validate,
+};
 use crate::schema::{
     Schema, Validation, fill_defaults, numbers, prune, prune_nulls, prune_unknown,
 };
@@ -76,7 +78,7 @@ fn of_another_type(resource: &Resource, object: &Value) -> Option<ApiError> {
     })
 }
 
-impl Strategy for CustomStrategy {
+impl Decode for CustomStrategy {
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
         let mut object = body;
         normalise(&mut object, resource.scale.as_ref());
@@ -105,7 +107,38 @@ impl Strategy for CustomStrategy {
     fn default(&self, resource: &Resource, object: &mut Value) {
         fill_defaults(object, &resource.schema);
     }
+}
 
+impl Convert for CustomStrategy {
+    fn encode_stored(&self, resource: &Resource, object: Value) -> Value {
+        let mut object = object;
+        if resource.version != resource.storage_version {
+            let stored = format!("{}/{}", resource.group, resource.storage_version);
+            put(&mut object, "apiVersion", json!(stored));
+            if let Some(schema) = self.schemas.get(&resource.storage_version) {
+                prune(&mut object, schema);
+            }
+        }
+        object
+    }
+
+    fn decode_stored(&self, resource: &Resource, object: Value) -> Value {
+        let mut object = object;
+        if let Some(schema) = self.schema_of(&object) {
+            prune(&mut object, schema);
+            fill_defaults(&mut object, schema);
+        }
+        metadata::tidy(&mut object);
+        let wanted = resource.api_version();
+        if object.get("apiVersion").and_then(Value::as_str) != Some(&wanted) {
+            put(&mut object, "apiVersion", json!(wanted));
+            prune(&mut object, &resource.schema);
+        }
+        object
+    }
+}
+
+impl Lifecycle for CustomStrategy {
     fn prepare_for_create(
         &self,
         _resource: &Resource,
@@ -116,26 +149,6 @@ impl Strategy for CustomStrategy {
             as_map(object).remove("status");
         }
         Ok(())
-    }
-
-    fn validate_create(&self, resource: &Resource, object: &Value) -> Vec<FieldError> {
-        self.create_faults(resource, object, Vec::new())
-    }
-
-    fn create_faults(
-        &self,
-        resource: &Resource,
-        object: &Value,
-        metadata: Vec<FieldError>,
-    ) -> Vec<FieldError> {
-        let validation = Validation { object, old: None, schema: &resource.schema };
-        let mut faults = metadata;
-        faults.extend(validation.values());
-        scale_faults(object, resource.scale.as_ref(), true, &mut faults);
-        faults.extend(embedded::faults(object, &resource.schema));
-        faults.extend(validation.lists());
-        validation.rules(&mut faults);
-        faults
     }
 
     fn prepare_for_update(
@@ -156,14 +169,36 @@ impl Strategy for CustomStrategy {
         }
     }
 
-    fn validate_update(
+    fn generation_changes(&self, object: &Value, old: &Value) -> bool {
+        let counted = |key: &&String| *key != "metadata" && !(self.status && *key == "status");
+        let fields = |value: &Value| {
+            let keys = value.as_object().into_iter().flat_map(|map| map.keys());
+            keys.filter(counted).count()
+        };
+        let changed = object
+            .as_object()
+            .into_iter()
+            .flatten()
+            .any(|(key, value)| counted(&key) && old.get(key) != Some(value));
+        changed || fields(object) != fields(old)
+    }
+}
+
+impl Validate for CustomStrategy {
+    fn create_faults(
         &self,
         resource: &Resource,
-        subresource: &str,
         object: &Value,
-        old: &Value,
+        metadata: Vec<FieldError>,
     ) -> Vec<FieldError> {
-        self.update_faults(resource, subresource, object, old, Vec::new())
+        let validation = Validation { object, old: None, schema: &resource.schema };
+        let mut faults = metadata;
+        faults.extend(validation.values());
+        scale_faults(object, resource.scale.as_ref(), true, &mut faults);
+        faults.extend(embedded::faults(object, &resource.schema));
+        faults.extend(validation.lists());
+        validation.rules(&mut faults);
+        faults
     }
 
     fn update_faults(
@@ -199,48 +234,9 @@ impl Strategy for CustomStrategy {
         let validation = Validation { object, old, schema: &resource.schema };
         validation.rules(&mut Vec::new()).iter().map(ToString::to_string).collect()
     }
+}
 
-    fn generation_changes(&self, object: &Value, old: &Value) -> bool {
-        let counted = |key: &&String| *key != "metadata" && !(self.status && *key == "status");
-        let fields = |value: &Value| {
-            let keys = value.as_object().into_iter().flat_map(|map| map.keys());
-            keys.filter(counted).count()
-        };
-        let changed = object
-            .as_object()
-            .into_iter()
-            .flatten()
-            .any(|(key, value)| counted(&key) && old.get(key) != Some(value));
-        changed || fields(object) != fields(old)
-    }
-
-    fn encode_stored(&self, resource: &Resource, object: Value) -> Value {
-        let mut object = object;
-        if resource.version != resource.storage_version {
-            let stored = format!("{}/{}", resource.group, resource.storage_version);
-            put(&mut object, "apiVersion", json!(stored));
-            if let Some(schema) = self.schemas.get(&resource.storage_version) {
-                prune(&mut object, schema);
-            }
-        }
-        object
-    }
-
-    fn decode_stored(&self, resource: &Resource, object: Value) -> Value {
-        let mut object = object;
-        if let Some(schema) = self.schema_of(&object) {
-            prune(&mut object, schema);
-            fill_defaults(&mut object, schema);
-        }
-        metadata::tidy(&mut object);
-        let wanted = resource.api_version();
-        if object.get("apiVersion").and_then(Value::as_str) != Some(&wanted) {
-            put(&mut object, "apiVersion", json!(wanted));
-            prune(&mut object, &resource.schema);
-        }
-        object
-    }
-
+impl FieldLabels for CustomStrategy {
     fn field_label(&self, resource: &Resource, object: &Value, label: &str) -> Option<String> {
         if !resource.selectable_fields.iter().any(|field| field == label) {
             return None;
@@ -251,15 +247,9 @@ impl Strategy for CustomStrategy {
             Some(other) => other.to_string(),
         })
     }
-
-    fn name_faults(&self, name: &str, prefix: bool) -> Vec<String> {
-        if prefix {
-            names::dns1123_subdomain(&names::mask_trailing_dash(name))
-        } else {
-            names::dns1123_subdomain(name)
-        }
-    }
 }
+
+impl Show for CustomStrategy {}
 
 fn set(map: &mut serde_json::Map<String, Value>, key: &str, value: Option<Value>) {
     match value {

@@ -1,22 +1,25 @@
 //! The rules of `CustomResourceDefinition` itself (`apiextensions-apiserver`,
 //! `pkg/registry/customresourcedefinition`).
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{definition_faults, definition_warnings, storage_version, text, texts};
+use crate::builtin::cells::View;
 use crate::builtin::decode_typed;
 use crate::error::ApiError;
 use crate::field::FieldError;
-use crate::names;
 use crate::object::{self, as_map, at_path, child, put};
-use crate::resource::{Decoded, Resource, Strategy, Surroundings};
+use crate::resource::{
+    Convert, Decode, Decoded, FieldLabels, Lifecycle, Resource, Show, Surroundings, Validate,
+};
 use crate::schema::unsupported_function;
 
 /// The strategy of definitions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DefinitionStrategy;
 
-impl Strategy for DefinitionStrategy {
+impl Decode for DefinitionStrategy {
     fn decode(&self, resource: &Resource, body: Value) -> Result<Decoded, ApiError> {
         let given = |key: &str| text(&body, key);
         let (mut api_version, mut kind) = (given("apiVersion"), given("kind"));
@@ -74,7 +77,11 @@ impl Strategy for DefinitionStrategy {
         }
         fill_status(status);
     }
+}
 
+impl Convert for DefinitionStrategy {}
+
+impl Lifecycle for DefinitionStrategy {
     fn prepare_for_create(
         &self,
         _resource: &Resource,
@@ -90,17 +97,14 @@ impl Strategy for DefinitionStrategy {
         refuse_unsupported(object)
     }
 
-    fn validate_create(&self, _resource: &Resource, object: &Value) -> Vec<FieldError> {
-        let mut faults = Vec::new();
-        let names = at_path(object, "spec.names").unwrap_or(&Value::Null);
-        let group = at_path(object, "spec.group").and_then(Value::as_str).unwrap_or_default();
-        let name = object::name(object);
-        if name != format!("{}.{group}", text(names, "plural")) {
-            let why = "must be spec.names.plural+\".\"+spec.group";
-            faults.push(FieldError::invalid("metadata.name", &json!(name), why));
-        }
-        faults.extend(definition_faults::all(object, None));
-        faults
+    fn allocate_for_update(
+        &self,
+        _resource: &Resource,
+        object: &mut Value,
+        _old: &Value,
+        _around: &mut Surroundings<'_>,
+    ) -> Result<(), ApiError> {
+        refuse_unsupported(object)
     }
 
     fn prepare_for_update(
@@ -134,28 +138,50 @@ impl Strategy for DefinitionStrategy {
         }
     }
 
-    fn validate_update(
+    fn generation_changes(&self, object: &Value, old: &Value) -> bool {
+        object.get("spec") != old.get("spec")
+    }
+
+    fn returns_deleted_object(&self) -> bool {
+        true
+    }
+}
+
+impl Validate for DefinitionStrategy {
+    fn create_faults(
+        &self,
+        _resource: &Resource,
+        object: &Value,
+        metadata: Vec<FieldError>,
+    ) -> Vec<FieldError> {
+        let mut faults = metadata;
+        let names = at_path(object, "spec.names").unwrap_or(&Value::Null);
+        let group = at_path(object, "spec.group").and_then(Value::as_str).unwrap_or_default();
+        let name = object::name(object);
+        if name != format!("{}.{group}", text(names, "plural")) {
+            let why = "must be spec.names.plural+\".\"+spec.group";
+            faults.push(FieldError::invalid("metadata.name", &json!(name), why));
+        }
+        faults.extend(definition_faults::all(object, None));
+        faults
+    }
+
+    fn update_faults(
         &self,
         _resource: &Resource,
         subresource: &str,
         object: &Value,
         old: &Value,
+        metadata: Vec<FieldError>,
     ) -> Vec<FieldError> {
+        let mut faults = metadata;
         if subresource == "status" {
             let names = at_path(object, "status.acceptedNames").unwrap_or(&Value::Null);
-            return definition_faults::names(names, "status.acceptedNames");
+            faults.extend(definition_faults::names(names, "status.acceptedNames"));
+        } else {
+            faults.extend(definition_faults::all(object, Some(old)));
         }
-        definition_faults::all(object, Some(old))
-    }
-
-    fn allocate_for_update(
-        &self,
-        _resource: &Resource,
-        object: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), ApiError> {
-        refuse_unsupported(object)
+        faults
     }
 
     fn warnings(&self, _resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
@@ -164,33 +190,13 @@ impl Strategy for DefinitionStrategy {
         warnings.retain(|text| !known.contains(text));
         warnings
     }
+}
 
-    fn generation_changes(&self, object: &Value, old: &Value) -> bool {
-        object.get("spec") != old.get("spec")
-    }
+impl FieldLabels for DefinitionStrategy {}
 
-    fn returns_deleted_object(&self) -> bool {
-        true
-    }
-
-    fn encode_stored(&self, _resource: &Resource, object: Value) -> Value {
-        object
-    }
-
-    fn decode_stored(&self, _resource: &Resource, object: Value) -> Value {
-        object
-    }
-
-    fn field_label(&self, _resource: &Resource, _object: &Value, _label: &str) -> Option<String> {
-        None
-    }
-
-    fn name_faults(&self, name: &str, prefix: bool) -> Vec<String> {
-        if prefix {
-            names::dns1123_subdomain(&names::mask_trailing_dash(name))
-        } else {
-            names::dns1123_subdomain(name)
-        }
+impl Show for DefinitionStrategy {
+    fn cells(&self, object: &Value, now: Timestamp) -> Vec<Value> {
+        cells(View { object, now })
     }
 }
 
@@ -216,4 +222,30 @@ fn fill_status(status: &mut Value) {
         as_map(names).entry(key).or_insert_with(|| json!(""));
     }
     status.entry("storedVersions").or_insert(Value::Null);
+}
+
+/// The cells of a definition's row.
+fn cells(view: View<'_>) -> Vec<Value> {
+    let is = |version: &Value, key: &str| version.get(key).and_then(Value::as_bool) == Some(true);
+    let mut versions: Vec<String> = view
+        .list("/spec/versions")
+        .iter()
+        .filter(|version| is(version, "served"))
+        .map(|version| {
+            let mark = if is(version, "storage") { "(storage)" } else { "" };
+            format!("{}{mark}", text(version, "name"))
+        })
+        .collect();
+    versions.sort();
+    let short_names: Vec<&str> =
+        view.list("/spec/names/shortNames").iter().filter_map(Value::as_str).collect();
+    view.named(vec![
+        view.text("/spec/scope"),
+        json!(versions.join(",")),
+        view.text("/metadata/creationTimestamp"),
+        view.text("/spec/group"),
+        view.text("/spec/names/kind"),
+        json!(short_names.join(",")),
+        json!(view.has_condition("Established")),
+    ])
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Attributes, Operation};
 use crate::server::ApiServer;
-use simcluster_model::builtin::limits;
+use simcluster_model::builtin::admission::limits;
 use simcluster_model::error::ApiError;
 use simcluster_model::object;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Attributes, NAMESPACES, Operation};
 use crate::server::ApiServer;
 use crate::store;
-use simcluster_model::builtin::pod_security::{Level, Violation, violations};
+use simcluster_model::builtin::admission::pod_security::{Level, Violation, violations};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
 use simcluster_model::object;

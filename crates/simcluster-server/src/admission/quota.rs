@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Attributes, Operation};
 use crate::server::ApiServer;
 use crate::store;
-use simcluster_model::builtin::quota::{self, Counted};
+use simcluster_model::builtin::admission::quota::{self, Counted};
 use simcluster_model::error::ApiError;
 use simcluster_model::fieldmanager;
 use simcluster_model::object;

@@ -301,6 +301,7 @@ fn other_request(exchange: &Exchange<'_>) -> Response<Body> {
             health::check(exchange, check, rest)
         }
         ["version"] => health::version(exchange),
+        ["openapi", "v2"] => openapi::v2(exchange),
         ["openapi", "v3", rest @ ..] => openapi::v3(exchange, rest),
         [] => discovery::paths(exchange),
         ["metrics"] => exchange.refuse(&ApiError::unsupported("the path /metrics")),
@@ -369,8 +370,9 @@ async fn serve_resource(
             list::response(&list, writing, exchange.server.texts())
         }
         Outcome::List(list) => {
-            response::value(200, writing, &presentation.list(list.to_value(), clock.now())?)
+            response::value(200, writing, &presentation.list(&list, clock.now())?)
         }
+        Outcome::Text(text) => response::response(200, "text/plain", Body::full(text)),
         Outcome::Watch(events) => {
             let server = Arc::clone(exchange.server);
             let request = request.clone();

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::http::accept::{Form, not_acceptable};
 use crate::http::table::Printer;
 use crate::http::texts::TextForm;
+use crate::verbs::List;
 use simcluster_model::error::ApiError;
 use simcluster_model::object::{metadata, metadata_mut, put};
 use simcluster_model::resource::Resource;
@@ -106,9 +107,9 @@ impl Presentation {
     }
 
     /// A list.
-    pub fn list(&self, mut list: Value, now: Timestamp) -> Result<Value, ApiError> {
+    pub fn list(&self, list: &List, now: Timestamp) -> Result<Value, ApiError> {
         let version = match self.form {
-            Form::Plain => return Ok(list),
+            Form::Plain => return Ok(list.to_value()),
             Form::Metadata(_) => {
                 return Err(wrong_form(&format!(
                     "you requested PartialObjectMetadata, but the requested object is a list ({})",
@@ -118,11 +119,9 @@ impl Presentation {
             Form::MetadataList(version) | Form::Table(version) => version,
             Form::Discovery => return Err(not_acceptable()),
         };
-        let items = match list.get_mut("items").map(Value::take) {
-            Some(Value::Array(items)) => items,
-            _ => Vec::new(),
-        };
-        let list_metadata = list_metadata(&list);
+        // Rows show whole objects, with the kind that the items of a list do not repeat.
+        let items: Vec<Value> = list.items.iter().map(|stored| list.object(stored)).collect();
+        let list_metadata = list_metadata(&list.metadata);
         if let Form::Table(_) = self.form {
             return Ok(self.table(version, &list_metadata, &items, true, now));
         }
@@ -219,9 +218,11 @@ fn partial(metadata: Map<String, Value>, version: &str) -> Value {
 }
 
 /// The metadata of a list without what is empty (custom resources always print `continue`).
-fn list_metadata(list: &Value) -> Value {
-    let kept: Map<String, Value> = metadata(list)
-        .iter()
+fn list_metadata(metadata: &Value) -> Value {
+    let kept: Map<String, Value> = metadata
+        .as_object()
+        .into_iter()
+        .flatten()
         .filter(|(_, value)| value.as_str() != Some(""))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();

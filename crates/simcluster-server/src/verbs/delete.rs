@@ -309,7 +309,11 @@ pub(super) async fn delete_collection(
     server: &ApiServer,
     call: &Call,
 ) -> Result<Outcome, ApiError> {
-    let list_options = ListOptions::parse(call, false)?;
+    let mut list_options = ListOptions::parse(call, false)?;
+    if list_options.limit == 0 {
+        // The real server reads in pages of its own, and a page of a version is of exactly that one.
+        list_options.limit = usize::MAX;
+    }
     let selection = Selection::parse(call, &list_options)?;
     let options = DeleteOptions::read(call)?;
     let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;

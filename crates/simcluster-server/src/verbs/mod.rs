@@ -100,6 +100,7 @@ impl ApiServer {
                 (Verb::Create, "eviction") => pods::evict(self, &call).await,
                 (Verb::Update, "finalize") => pods::finalize(self, &call).await,
                 (Verb::Get, "log") => pods::log(self, &call),
+                (_, "attach" | "exec" | "portforward" | "proxy") => pods::connect(self, &call),
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
         }
@@ -243,6 +244,8 @@ pub enum Outcome {
     Object(u16, Value),
     /// A list.
     List(List),
+    /// A text that is no object.
+    Text(String),
     /// A stream of events; it ends when the watch ends.
     Watch(BoxStream<'static, WatchEvent>),
 }
@@ -280,10 +283,16 @@ impl List {
         })
     }
 
+    /// An object of the list as it is shown alone.
+    #[must_use]
+    pub fn object(&self, stored: &Value) -> Value {
+        read(&self.resource, stored)
+    }
+
     /// An item as the list shows it; those of built-in kinds do not repeat kind and version (row LI01).
     #[must_use]
     pub fn item(&self, stored: &Value) -> Value {
-        let mut object = read(&self.resource, stored);
+        let mut object = self.object(stored);
         if !self.resource.custom
             && let Some(map) = object.as_object_mut()
         {

@@ -249,8 +249,9 @@ impl Token {
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|error| {
             let position = match error {
                 base64::DecodeError::InvalidByte(at, _)
-                | base64::DecodeError::InvalidLastSymbol(at, _)
-                | base64::DecodeError::InvalidLength(at) => at,
+                | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                // Go names the letter that is alone.
+                base64::DecodeError::InvalidLength(length) => length.saturating_sub(1),
                 base64::DecodeError::InvalidPadding => text.len(),
             };
             fault(&format!("illegal base64 data at input byte {position}"))

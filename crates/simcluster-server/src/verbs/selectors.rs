@@ -313,8 +313,10 @@ impl FieldSelector {
 }
 
 fn supported(resource: &Resource, label: &str) -> Result<(), ApiError> {
-    // Kinds with labels of their own and no namespace do not know the label of it either.
-    let placed = resource.namespaced || !resource.strategy.has_field_labels();
+    // Custom kinds, and those with labels of their own, do not know the label of a namespace either if
+    // they are in none.
+    let generic = !resource.custom && !resource.strategy.has_field_labels();
+    let placed = resource.namespaced || generic;
     let common = label == "metadata.name" || (label == "metadata.namespace" && placed);
     let own = |label: &str| resource.strategy.field_label(resource, &Value::Null, label).is_some();
     if common || own(label) {

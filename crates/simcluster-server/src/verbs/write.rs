@@ -231,15 +231,17 @@ impl<'a> Write<'a> {
         if !self.options.dry_run {
             object::metadata_mut(&mut object).remove("resourceVersion");
         }
+        let object = strategy_stored(resource, object);
         let stored = {
             let mut store = self.server.store();
             if let Some(existing) = store.get(&resource.storage_key, &key) {
                 return Err(exists(resource, &name, &existing));
             }
             if self.options.dry_run {
-                return Ok(read(resource, &strategy_stored(resource, object)));
+                return Ok(read(resource, &object));
             }
-            store.put(&resource.storage_key, &key, strategy_stored(resource, object))
+            store::size::check(&object)?;
+            store.put(&resource.storage_key, &key, object)
         };
         self.server.after_write(self.call, None, Some(&stored));
         Ok(read(resource, &stored))
@@ -285,7 +287,7 @@ impl<'a> Write<'a> {
             let mut reservation = self.server.services().reservation(self.options.dry_run);
             let object = self.prepare_update(name, object, &existing, &mut reservation)?;
             let object = self.validate(Operation::Update, name, object, Some(&existing)).await?;
-            if let Some(answer) = self.commit(&key, object, &existing, &stored) {
+            if let Some(answer) = self.commit(&key, object, &existing, &stored)? {
                 return Ok((200, answer));
             }
         }
@@ -347,40 +349,41 @@ impl<'a> Write<'a> {
         object: Value,
         existing: &Value,
         stored: &Arc<Value>,
-    ) -> Option<Value> {
+    ) -> Result<Option<Value>, ApiError> {
         let resource = self.resource();
         if self.gone_without_finalizers(&object, existing) {
             if !self.options.dry_run {
                 {
                     let mut store = self.server.store();
-                    let now = store.get(&resource.storage_key, key)?;
-                    if !Arc::ptr_eq(&now, stored) {
-                        return None;
+                    match store.get(&resource.storage_key, key) {
+                        Some(now) if Arc::ptr_eq(&now, stored) => {}
+                        _ => return Ok(None),
                     }
                     store.remove(&resource.storage_key, key);
                 }
                 self.server.after_write(self.call, Some(stored), None);
             }
-            return Some(object);
+            return Ok(Some(object));
         }
         let new = strategy_stored(resource, object);
         if self.options.dry_run {
-            return Some(read(resource, &new));
+            return Ok(Some(read(resource, &new)));
         }
         let written = {
             let mut store = self.server.store();
             match store.get(&resource.storage_key, key) {
                 Some(now) if Arc::ptr_eq(&now, stored) => {}
-                _ => return None,
+                _ => return Ok(None),
             }
             // Empty metadata that no read shows makes every write a change.
             if new == **stored && metadata::is_tidy(object::metadata(&new)) {
-                return Some(existing.clone());
+                return Ok(Some(existing.clone()));
             }
+            store::size::check(&new)?;
             store.put(&resource.storage_key, key, new)
         };
         self.server.after_write(self.call, Some(stored), Some(&written));
-        Some(read(resource, &written))
+        Ok(Some(read(resource, &written)))
     }
 
     /// Whether this write takes the last finalizer off an object that is being deleted.
@@ -510,19 +513,7 @@ fn check_uid(
     if uid == actual {
         return Ok(());
     }
-    let path = if resource.custom {
-        format!("{}/{}", resource.group, resource.plural)
-    } else {
-        // Where these kinds have been kept since before they had their names.
-        match resource.plural.as_str() {
-            "services" => "services/specs",
-            "endpoints" => "services/endpoints",
-            "nodes" => "minions",
-            "ingresses" => "ingress",
-            plural => plural,
-        }
-        .to_owned()
-    };
+    let path = resource.strategy.registry_path(resource);
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: \

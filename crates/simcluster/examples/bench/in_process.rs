@@ -1,6 +1,6 @@
 //! The cluster in this process, as a test has it.
 
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 use crate::machine;
 use crate::table::row;

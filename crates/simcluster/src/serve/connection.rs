@@ -21,8 +21,8 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::Limits;
 use super::request_log::{Line, RequestLog};
+use super::{Limits, compression};
 use simcluster_model::codec::body::LIMIT_BYTES;
 use simcluster_server::auth::{Tokens, User};
 use simcluster_server::gate::ConnectionReset;
@@ -163,7 +163,7 @@ async fn answer(
             code: answer.status().as_u16(),
         });
     }
-    Ok(answer.map(|body| match body {
+    Ok(compression::packed(answer, &parts).map(|body| match body {
         Body::Full(content) => Body::Full(content),
         Body::Stream(lines) => {
             let end = async move { stop_of(&mut stopped).await };

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::api::Api;
 use serde_json::{Value, json};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 use crate::support::{api, cluster, create, events, list, seconds};
 
@@ -155,4 +155,46 @@ async fn a_pod_that_fits_no_node_waits_for_one() {
     nodes.patch("sim-node-0", &kube::api::PatchParams::default(), &label).await.unwrap();
     cluster.settle().await.unwrap();
     assert_eq!(phase(&get(&cluster).await), "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_running_program_could_answer_is_refused_in_a_sentence() {
+    let cluster = cluster().await;
+    create::<Pod>(&cluster, pod("nginx")).await;
+    let request = |method: &str, path: &str| {
+        let uri = format!("/api/v1/namespaces/default/pods/{path}");
+        http::Request::builder().method(method).uri(uri).body(Vec::new()).unwrap()
+    };
+    for (method, path, code, message) in [
+        ("GET", "p/log", 501, "simcluster does not support logs: simulated Pods run no program"),
+        ("GET", "p/log?follow=false", 501, "simcluster does not support logs"),
+        ("GET", "nobody/log?follow=true", 404, "pods \"nobody\" not found"),
+        (
+            "GET",
+            "p/exec?command=ls",
+            501,
+            "simcluster does not support exec: simulated Pods run no",
+        ),
+        (
+            "POST",
+            "p/exec?command=ls",
+            501,
+            "simcluster does not support exec: simulated Pods run no",
+        ),
+        ("POST", "nobody/exec", 404, "pods \"nobody\" not found"),
+        ("POST", "p/attach", 501, "simcluster does not support attach: simulated Pods run no"),
+        ("POST", "p/portforward", 501, "simcluster does not support port-forward: simulated"),
+        ("GET", "p/proxy/", 501, "simcluster does not support proxies: no program listens"),
+    ] {
+        let answer = cluster.client().request_text(request(method, path)).await;
+        let Err(kube::Error::Api(status)) = answer else { panic!("{path}: {answer:?}") };
+        assert_eq!(status.code, code, "{path}");
+        assert!(status.message.starts_with(message), "{path}: {}", status.message);
+    }
+    // kubectl would ask for ever: a log that is followed is empty, and ends.
+    let follow = request("GET", "p/log?follow=true").map(Into::into);
+    let answer = cluster.client().send(follow).await.unwrap();
+    let warning = answer.headers()["warning"].to_str().unwrap();
+    assert!(warning.starts_with("299 - \"simcluster does not support logs: "), "{warning}");
+    assert_eq!(answer.status(), 200);
 }

@@ -6,10 +6,10 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use simcluster::auth::User;
-use simcluster::cluster::{NotSettled, Settle, SimCluster, StartError};
+use simcluster::User;
 use simcluster::env::{self, Needs};
 use simcluster::faults::On;
+use simcluster::{NotSettled, Settle, SimCluster, StartError};
 
 use super::support::{api, create, seconds};
 

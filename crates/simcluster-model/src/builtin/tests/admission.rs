@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::builtin::pod_security::{Level, violations};
-use crate::builtin::quota::{self, Counted};
-use crate::builtin::{admission, limits};
+use crate::builtin::admission::pod_security::{Level, violations};
+use crate::builtin::admission::quota::{self, Counted};
+use crate::builtin::admission::{self, limits};
 use crate::schema::Condition;
 
 fn pod(container: Value) -> Value {

@@ -131,7 +131,7 @@ fn create(resource: &Arc<Resource>, body: Value) -> Result<Value, ApiError> {
     for (index, name) in object::meta_list(&object, "finalizers").enumerate() {
         faults.extend(names::kube_finalizer(&format!("metadata.finalizers[{index}]"), name));
     }
-    faults.extend(strategy.validate_create(resource, &object));
+    faults.extend(strategy.create_faults(resource, &object, Vec::new()));
     checked(resource, object, &faults)
 }
 
@@ -150,7 +150,7 @@ fn update(
     }
     surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
-    let faults = strategy.validate_update(resource, sub, &object, old);
+    let faults = strategy.update_faults(resource, sub, &object, old, Vec::new());
     checked(resource, object, &faults)
 }
 

@@ -202,8 +202,8 @@ fn a_config_map_holds_a_mebibyte() {
     let strategy = &kind("v1", "configmaps").strategy;
     let resource = kind("v1", "configmaps");
     let sized = |size: usize| json!({"data": {"a": "x".repeat(size)}});
-    assert_eq!(strategy.validate_create(&resource, &sized(1_048_576)), []);
-    let faults = strategy.validate_create(&resource, &sized(1_048_577));
+    assert_eq!(strategy.create_faults(&resource, &sized(1_048_576), Vec::new()), []);
+    let faults = strategy.create_faults(&resource, &sized(1_048_577), Vec::new());
     assert_eq!(faults.len(), 1);
     assert_eq!(faults[0].field, "[]");
     assert_eq!(faults[0].body, "Too long: may not be more than 1048576 bytes");

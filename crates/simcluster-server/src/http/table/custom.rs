@@ -11,7 +11,8 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::{Value, json};
 
-use super::{age_column, format, name_column};
+use super::{age_column, name_column};
+use simcluster_model::builtin::since;
 
 /// The columns of one version.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ fn cell(kind: &str, value: &Value, now: Timestamp) -> Value {
             |integer| json!(integer),
         ),
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
-        ("date", Value::String(text)) => json!(format::since(Some(text), now)),
+        ("date", Value::String(text)) => json!(since(Some(text), now)),
         _ => Value::Null,
     }
 }

@@ -1,24 +1,18 @@
 //! Tables: what `kubectl get` shows.
 //!
-//! Columns of built-in kinds are data from a real server (`columns.json`), their cells are computed as
-//! `k8s.io/kubernetes/pkg/printers` computes them; columns of custom resources come from the CRD.
+//! Columns and cells of built-in kinds are known to their rules; columns of custom resources come from
+//! the CRD.
 
-mod built_in;
 mod custom;
-mod format;
-mod hpa;
-mod network;
-mod pod;
-mod view;
 
-use std::sync::LazyLock;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use simcluster_model::resource::Resource;
-
-pub use self::format::human_duration;
+use simcluster_model::builtin::{age, columns};
+use simcluster_model::object;
+use simcluster_model::resource::{Resource, Strategy};
 
 /// Makes the rows of a resource.
 #[derive(Debug)]
@@ -29,14 +23,8 @@ pub struct Printer {
 #[derive(Debug)]
 enum Kind {
     Custom(custom::Columns),
-    BuiltIn(String),
+    BuiltIn(&'static [Value], Arc<dyn Strategy>),
 }
-
-/// Columns by `group/plural` (core: `plural`); the empty key has those of kinds without any of their own.
-static COLUMNS: LazyLock<Map<String, Value>> = LazyLock::new(|| {
-    serde_json::from_str(include_str!("columns.json"))
-        .expect("the columns are part of this program and parse")
-});
 
 impl Printer {
     /// The printer of a resource.
@@ -45,12 +33,8 @@ impl Printer {
         if resource.custom {
             return Self { kind: Kind::Custom(custom::Columns::new(&resource.printer_columns)) };
         }
-        let key = if resource.group.is_empty() {
-            resource.plural.clone()
-        } else {
-            format!("{}/{}", resource.group, resource.plural)
-        };
-        Self { kind: Kind::BuiltIn(key) }
+        let columns = columns(&resource.group, &resource.plural);
+        Self { kind: Kind::BuiltIn(columns, Arc::clone(&resource.strategy)) }
     }
 
     /// `columnDefinitions`; `example` tells Scales from the objects that they scale.
@@ -61,9 +45,7 @@ impl Printer {
         }
         match &self.kind {
             Kind::Custom(columns) => columns.definitions(),
-            Kind::BuiltIn(key) => {
-                COLUMNS.get(key).or_else(|| COLUMNS.get("")).cloned().unwrap_or_default()
-            }
+            Kind::BuiltIn(columns, _) => json!(columns),
         }
     }
 
@@ -75,8 +57,14 @@ impl Printer {
         }
         match &self.kind {
             Kind::Custom(columns) => json!({ "cells": columns.cells(object, now) }),
-            Kind::BuiltIn(key) if key == "pods" => pod::row(object, now),
-            Kind::BuiltIn(key) => json!({ "cells": built_in::cells(key, object, now) }),
+            Kind::BuiltIn(_, rules) => {
+                let mut row = json!({ "cells": rules.cells(object, now) });
+                let conditions = rules.row_conditions(object);
+                if !conditions.is_empty() {
+                    object::put(&mut row, "conditions", json!(conditions));
+                }
+                row
+            }
         }
     }
 }
@@ -103,21 +91,20 @@ fn scale_columns() -> Value {
 fn scale_cells(object: &Value, now: Timestamp) -> Vec<Value> {
     let count = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_else(|| json!(0));
     vec![
-        json!(simcluster_model::object::name(object)),
+        json!(object::name(object)),
         count("/spec/replicas"),
         count("/status/replicas"),
-        json!(format::age(object, now)),
+        json!(age(object, now)),
     ]
 }
 
 /// The column of names.
 fn name_column() -> Value {
-    COLUMNS.get("").and_then(|columns| columns.get(0)).cloned().unwrap_or_default()
+    columns("", "").first().cloned().unwrap_or_default()
 }
 
 /// The column `Age` of custom resources without columns of their own.
 fn age_column() -> Value {
-    let created = COLUMNS.get("").and_then(|columns| columns.get(1));
-    let description = created.and_then(|column| column.get("description"));
+    let description = columns("", "").get(1).and_then(|created| created.get("description"));
     json!({ "name": "Age", "type": "date", "format": "", "description": description, "priority": 0 })
 }

@@ -1,7 +1,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::http::table::{Printer, human_duration};
+use crate::http::table::Printer;
+use simcluster_model::builtin::human_duration;
 use simcluster_model::registry;
 
 /// Objects that a real server showed as Tables on 2026-11-30, with the rows that it showed.

@@ -1,0 +1,149 @@
+//! The facts of a built-in kind, and what most kinds have in common.
+
+use serde_json::Value;
+
+use super::cells::View;
+use super::defaults::Fields;
+use super::labels::Labels;
+use crate::error::ApiError;
+use crate::field::FieldError;
+use crate::names;
+use crate::resource::{Resource, Surroundings};
+use crate::schema::Schema;
+
+/// When `metadata.generation` rises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Generation {
+    /// The kind does not count it.
+    None,
+    /// Always 1.
+    Constant,
+    /// With the spec.
+    Spec,
+    /// With the spec or the annotations.
+    SpecOrAnnotations,
+    /// With anything beside the metadata.
+    AllButMetadata,
+}
+
+/// The facts of one kind. Functions that a kind does not need do nothing.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// API group, empty for the core group.
+    pub(super) group: &'static str,
+    /// Plural name, as in paths.
+    pub(super) plural: &'static str,
+    /// Group of the type behind the kind: its objects are stored, and refused, as that type.
+    pub(super) type_group: &'static str,
+    /// Text of the warning that every request on a deprecated kind gets.
+    pub(super) deprecation_warning: Option<&'static str>,
+    /// Where objects are kept in etcd, if not under the plural name; some errors say it.
+    pub(super) registry_path: Option<&'static str>,
+    /// Fills the defaults that only this kind has; those of types that others have, too, follow.
+    pub(super) default: fn(&mut Fields),
+    /// What a new object gets from the cluster, or why it cannot have it.
+    pub(super) allocate_for_create:
+        fn(&Resource, &mut Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
+    /// What else a new object gets, after that.
+    pub(super) prepare_for_create: fn(&mut Value),
+    /// What a changed object gets from the cluster, or why it cannot have it.
+    pub(super) allocate_for_update:
+        fn(&Resource, &mut Value, &Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
+    /// What a change through a subresource (empty: the main endpoint) may not do.
+    pub(super) prepare_for_update: fn(&Resource, &str, &mut Value, &Value),
+    /// All faults of a new object.
+    pub(super) validate: fn(&Value) -> Vec<FieldError>,
+    /// All faults of a changed object; those of a new one if there are no rules of change.
+    pub(super) validate_update: Option<fn(&Value, &Value) -> Vec<FieldError>>,
+    /// All faults of a changed status.
+    pub(super) validate_status: fn(&Value, &Value) -> Vec<FieldError>,
+    /// What is accepted but not good.
+    pub(super) warnings: fn(&Value) -> Vec<String>,
+    /// What is wrong with a name.
+    pub(super) name_faults: fn(&str) -> Vec<String>,
+    /// Whether finalizers without a domain must be the server's own.
+    pub(super) knows_finalizers: bool,
+    /// From the form of this kind to the stored one.
+    pub(super) encode_stored: fn(&Resource, Value) -> Value,
+    /// From the stored form to that of this kind.
+    pub(super) decode_stored: fn(&Resource, Value) -> Value,
+    /// When `metadata.generation` rises.
+    pub(super) generation: Generation,
+    /// Whether the status is written through its subresource only.
+    pub(super) status_subresource: bool,
+    /// Whether a client may give the status when it creates an object.
+    pub(super) keeps_status_on_create: bool,
+    /// Whether a PUT without resourceVersion is accepted.
+    pub(super) allow_unconditional_update: bool,
+    /// Whether a PUT of a missing object creates it.
+    pub(super) allow_create_on_update: bool,
+    /// Whether DELETE answers the object instead of a Status.
+    pub(super) returns_deleted_object: bool,
+    /// Whether a DELETE that says nothing else leaves dependents alone.
+    pub(super) orphans_by_default: bool,
+    /// The period of a DELETE, for kinds that end gracefully.
+    pub(super) grace_period_seconds: Option<fn(&Value, Option<i64>) -> i64>,
+    /// Whether nothing but finalizers keeps an object that is being deleted.
+    pub(super) may_be_removed: fn(&Value) -> bool,
+    /// Field labels beside name and namespace.
+    pub(super) field_labels: Labels,
+    /// The cells of a Table's row.
+    pub(super) cells: fn(View<'_>) -> Vec<Value>,
+    /// The conditions of a Table's row.
+    pub(super) row_conditions: fn(&Value) -> Vec<Value>,
+}
+
+impl Kind {
+    /// A kind of which nothing is special.
+    pub(super) const fn new(group: &'static str, plural: &'static str) -> Self {
+        Self {
+            group,
+            plural,
+            type_group: group,
+            deprecation_warning: None,
+            registry_path: None,
+            default: |_| {},
+            allocate_for_create: |_, _, _| Ok(()),
+            prepare_for_create: |_| {},
+            allocate_for_update: |_, _, _, _| Ok(()),
+            prepare_for_update: |_, _, _, _| {},
+            validate: |_| Vec::new(),
+            validate_update: None,
+            validate_status: |_, _| Vec::new(),
+            warnings: |_| Vec::new(),
+            name_faults: names::dns1123_subdomain,
+            knows_finalizers: true,
+            encode_stored: |_, object| object,
+            decode_stored: |_, object| object,
+            generation: Generation::None,
+            status_subresource: false,
+            keeps_status_on_create: false,
+            allow_unconditional_update: true,
+            allow_create_on_update: false,
+            returns_deleted_object: false,
+            orphans_by_default: false,
+            grace_period_seconds: None,
+            may_be_removed: |_| true,
+            field_labels: &[],
+            cells: |view| view.named(vec![view.text("/metadata/creationTimestamp")]),
+            row_conditions: |_| Vec::new(),
+        }
+    }
+}
+
+/// An empty list that Go prints always does not survive storage: it comes back as null.
+pub(super) fn nil_lists(resource: &Resource, mut object: Value) -> Value {
+    drop_empty_lists(&mut object, &resource.schema);
+    object
+}
+
+fn drop_empty_lists(value: &mut Value, schema: &Schema) {
+    let Some(fields) = value.as_object_mut() else { return };
+    for (name, field) in &schema.properties {
+        match fields.get_mut(name) {
+            Some(list) if list.as_array().is_some_and(Vec::is_empty) => *list = Value::Null,
+            Some(inner) => drop_empty_lists(inner, field),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! ReplicaSets.
+
+use serde_json::{Value, json};
+
+use crate::builtin::cells::View;
+use crate::builtin::check::Faults;
+use crate::builtin::defaults::{inner, set};
+use crate::builtin::kind::{Generation, Kind};
+use crate::builtin::value::int;
+use crate::builtin::workload::{
+    not_more_available, not_more_than_replicas, not_negative, replicated_template, usable_selector,
+    with_immutable,
+};
+use crate::field::FieldError;
+
+/// `replicasets`.
+pub(super) static KIND: Kind = Kind {
+    generation: Generation::Spec,
+    status_subresource: true,
+    default: |replica_set| set(inner(replica_set, "spec"), "replicas", || json!(1)),
+    validate,
+    validate_update: Some(validate_update),
+    validate_status,
+    cells,
+    ..Kind::new("apps", "replicasets")
+};
+
+fn validate(object: &Value) -> Vec<FieldError> {
+    let mut faults = Faults::default();
+    faults.not_negative("spec.replicas", int(object, &["spec", "replicas"]));
+    faults.not_negative("spec.minReadySeconds", int(object, &["spec", "minReadySeconds"]));
+    if usable_selector(object, "deployment", "invalid label selector", &mut faults) {
+        replicated_template(object, &mut faults);
+    }
+    faults.0
+}
+
+fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
+    with_immutable(validate(object), object, old, &["selector"])
+}
+
+fn validate_status(object: &Value, _old: &Value) -> Vec<FieldError> {
+    const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    let mut faults = Faults::default();
+    not_negative(object, &["replicas"], &mut faults);
+    not_negative(object, &PARTS, &mut faults);
+    not_negative(object, &["observedGeneration", "terminatingReplicas"], &mut faults);
+    not_more_than_replicas(object, &PARTS, &mut faults);
+    not_more_available(object, "readyReplicas", &mut faults);
+    faults.0
+}
+
+fn cells(view: View<'_>) -> Vec<Value> {
+    let [names, images] = view.containers();
+    view.named(vec![
+        view.count("/spec/replicas"),
+        view.count("/status/replicas"),
+        view.count("/status/readyReplicas"),
+        view.age(),
+        names,
+        images,
+        view.selector(),
+    ])
+}
