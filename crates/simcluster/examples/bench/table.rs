@@ -63,26 +63,24 @@ impl Table {
     /// Prints it: of two columns with their ratio.
     pub(crate) fn print(&self) -> anyhow::Result<()> {
         let compares = self.columns.len() == 2;
-        let mut head: String =
-            self.columns.iter().map(|(name, _)| format!(" {name:>14}")).collect();
-        if compares {
-            head.push_str("   ratio");
-        }
-        say(&format!("{:<36}{head}", self.title))?;
+        let mut head: Vec<String> =
+            self.columns.iter().map(|(name, _)| format!("{name:>14}")).collect();
+        head.extend(compares.then(|| "  ratio".to_owned()));
+        say(&format!("{:<42} {}", self.title, head.join(" ")))?;
         for (what, first) in self.columns.first().into_iter().flat_map(|(_, rows)| rows) {
             let of = |(_, rows): &(String, Vec<(String, f64)>)| {
                 rows.iter().find(|(other, _)| other == what).map(|(_, number)| *number)
             };
             let numbers: Vec<Option<f64>> = self.columns.iter().map(of).collect();
             let cell = |number: &Option<f64>| match number {
-                Some(number) => format!(" {number:>14.2}"),
-                None => format!(" {:>14}", "-"),
+                Some(number) => format!("{number:>14.2}"),
+                None => format!("{:>14}", "-"),
             };
-            let mut cells: String = numbers.iter().map(cell).collect();
+            let mut cells: Vec<String> = numbers.iter().map(cell).collect();
             if let (true, Some(Some(second))) = (compares, numbers.get(1)) {
-                cells.push_str(&format!(" {:>6.1}x", second / first.max(0.01)));
+                cells.push(format!("{:>6.1}x", second / first.max(0.01)));
             }
-            say(&format!("{what:<36}{cells}"))?;
+            say(&format!("{what:<42} {}", cells.join(" ")))?;
         }
         say("")
     }
