@@ -438,7 +438,8 @@ impl<'a> Write<'a> {
     /// Warns of what is accepted but not good.
     fn warn_of_contents(&self, object: &Value, existing: Option<&Value>) {
         let resource = self.resource();
-        for text in resource.strategy.warnings(resource, object, existing) {
+        let subresource = self.call.subresource.as_str();
+        for text in resource.strategy.warnings(resource, subresource, object, existing) {
             self.call.warnings.add(text);
         }
     }
