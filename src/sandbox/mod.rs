@@ -27,8 +27,8 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 use simcluster::serve::Served;
 use tokio::time::Instant;
 

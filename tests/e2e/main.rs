@@ -67,7 +67,7 @@ impl Scene {
 }
 
 fn needs() -> Needs {
-    Needs::default().crd(&operator::crd()).pods().sockets()
+    Needs::default().crd(operator::crd()).pods().sockets()
 }
 
 #[test]

@@ -14,6 +14,7 @@
 
 mod deletion;
 mod drift;
+mod faults;
 mod lifecycle;
 mod litmus;
 mod properties;

@@ -73,7 +73,7 @@ fn lax_definition() -> serde_json::Value {
 
 #[test]
 fn one_bad_object_never_stops_the_others() {
-    let needs = env::Needs::default().crd(&lax_definition()).pods().requests().virtual_time();
+    let needs = env::Needs::default().crd(lax_definition()).pods().requests().virtual_time();
     with_operator_on(&needs, async |scene| {
         for (name, spec) in [
             ("undecodable", json!({ "image": "nginx", "replicas": "three" })),

@@ -13,9 +13,9 @@ use kube::{Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use simcluster::auth::User;
+use simcluster::Request;
+use simcluster::User;
 use simcluster::env::{self, Cluster, Needs};
-use simcluster::trace::Request;
 use simpleapp_operator::api::simpleapp::{self, Phase, SimpleApp};
 use simpleapp_operator::kernel::clock::Clock;
 use simpleapp_operator::ops::rbac;
@@ -42,7 +42,7 @@ struct Running {
 
 /// What these tests need of a cluster.
 pub(crate) fn needs() -> Needs {
-    Needs::default().crd(&simpleapp::definition()).pods().requests()
+    Needs::default().crd(simpleapp::definition()).pods().requests()
 }
 
 /// Runs a test with an operator in a namespace of its own.

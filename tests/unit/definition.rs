@@ -2,7 +2,7 @@
 
 use kube::{Api, CustomResourceExt, api::PostParams, core::DynamicObject};
 use serde_json::{Value, json};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 use simpleapp_operator::{
     api::{crd, simpleapp::SimpleApp},
     simpleapp::observed::App,

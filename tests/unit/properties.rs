@@ -111,7 +111,7 @@ fn is_well_formed(child: &Value, app: &Value) -> Result<(), TestCaseError> {
     prop_assert_eq!(&child["metadata"]["ownerReferences"][0]["uid"], &app["metadata"]["uid"]);
     let text = child.to_string();
     prop_assert!(
-        !text.contains("null") && !text.contains("[]") && !text.contains("{}"),
+        !text.contains(":null") && !text.contains("[]") && !text.contains("{}"),
         "{}",
         text
     );

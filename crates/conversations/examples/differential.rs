@@ -340,6 +340,7 @@ fn write_case(
         rows: Vec::new(),
         title: signature.to_string(),
         needs: vec![random::FIXTURE.to_owned()],
+        controllers: true,
         hooks: BTreeMap::new(),
         parallel: Vec::new(),
         steps: steps.collect(),

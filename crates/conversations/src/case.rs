@@ -25,6 +25,10 @@ pub struct Case {
     pub title: String,
     /// Fixtures that are applied first.
     pub needs: Vec<String>,
+    /// Whether the server that was asked had controllers. With webhooks it never had: they are called for
+    /// what controllers write, too.
+    #[serde(skip_serializing_if = "Clone::clone")]
+    pub controllers: bool,
     /// Webhooks by name; `{hook:NAME}` is the URL of one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub hooks: BTreeMap<String, Vec<Rule>>,
@@ -154,13 +158,15 @@ impl Case {
         let value: Value = serde_saphyr::from_str_with_options(&text, yaml())
             .map_err(|error| Error::Yaml { path: path.to_owned(), fault: error.to_string() })?;
         let mut case = Fields::of(path, "", value)?;
+        let hooks = hooks(&mut case)?;
         let steps: Vec<Value> = case.need("steps")?;
         let read = Self {
             id: case.need("id")?,
             rows: case.take("rows")?.unwrap_or_default(),
             title: case.need("title")?,
             needs: case.take("needs")?.unwrap_or_else(|| vec!["widgets".to_owned()]),
-            hooks: hooks(&mut case)?,
+            controllers: case.take("controllers")?.unwrap_or(hooks.is_empty()),
+            hooks,
             parallel: case.take("parallel")?.unwrap_or_default(),
             steps: (1..)
                 .zip(steps)

@@ -1,7 +1,7 @@
 //! A real and a simulated server, to hold conversations on both at once.
 
 use serde_json::Value;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 use simcluster::env::Cluster;
 
 use crate::case::Step;

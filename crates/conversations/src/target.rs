@@ -11,8 +11,8 @@ use http_body_util::BodyExt as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 use kube::config::Kubeconfig;
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 use simcluster::env::Cluster;
 use simcluster::serve::Served;
 
@@ -103,7 +103,7 @@ async fn serve(cluster: &SimCluster) -> Result<(Served, Remote), Error> {
 async fn simulated(cluster: &SimCluster, request: Request<Bytes>) -> Result<Response<Body>, Error> {
     // The admin has no token here, so every token is a wrong one.
     let mut answer = if request.headers().contains_key(AUTHORIZATION) {
-        simcluster::unauthorized(cluster.server(), &request)
+        cluster.unauthorized(&request)
     } else {
         let answer = cluster.handle(&User::admin(), request).await;
         answer.map_err(|reset| Error::Unreachable(io::Error::other(reset)))?

@@ -30,6 +30,7 @@ mod kinds;
 mod kubelet;
 mod namespace;
 mod owners;
+mod pod_garbage;
 mod pods;
 mod replicaset;
 mod runtime;
@@ -67,6 +68,8 @@ pub enum Kind {
     Endpoints,
     /// `PodDisruptionBudgets` say how many of their Pods may go.
     Disruption,
+    /// Pods go whose Node is gone.
+    PodGarbage,
 }
 
 impl Kind {
@@ -83,6 +86,7 @@ impl Kind {
             Self::Namespace,
             Self::Endpoints,
             Self::Disruption,
+            Self::PodGarbage,
         ])
     }
 }
@@ -232,8 +236,9 @@ impl Informers {
 /// Starts controllers on the current runtime. `client_for` makes a client for a controller's user, by
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
 /// `root-ca-cert-publisher`, `generic-garbage-collector`, `namespace-controller`,
-/// `endpointslice-controller`, `endpoint-controller`, `disruption-controller`, `kube-scheduler`, `kubelet`, and
-/// `kube-controller-manager` for the watches that all share.
+/// `endpointslice-controller`, `endpoint-controller`, `disruption-controller`,
+/// `pod-garbage-collector`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
+/// that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
     let mut informers = Informers::new();
@@ -297,6 +302,11 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
         let user = "disruption-controller";
         let hands = hands(user, "controllermanager", MANAGER, &mut tasks);
         let (controller, queue) = disruption::Controller::wire(hands, &mut informers);
+        tasks.run(controller, queue);
+    }
+    if kinds.contains(&Kind::PodGarbage) {
+        let client = client_for("pod-garbage-collector");
+        let (controller, queue) = pod_garbage::Controller::wire(client, *clock, &mut informers);
         tasks.run(controller, queue);
     }
     informers.start(&client_for(MANAGER), &mut tasks);

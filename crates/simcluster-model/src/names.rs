@@ -282,10 +282,77 @@ pub fn config_key(value: &str) -> Vec<String> {
 /// An IP address.
 #[must_use]
 pub fn ip(value: &str) -> Vec<String> {
-    match value.parse::<IpAddr>() {
-        Ok(_) => Vec::new(),
-        Err(_) => vec!["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)".to_owned()],
+    let why = match value.parse::<IpAddr>() {
+        Ok(IpAddr::V6(ip)) if ip.to_ipv4_mapped().is_some() => {
+            "must not be an IPv4-mapped IPv6 address"
+        }
+        Ok(_) => return Vec::new(),
+        Err(_) if without_leading_zeros(value).parse::<IpAddr>().is_ok() => {
+            "must not have leading 0s"
+        }
+        Err(_) => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
+    };
+    vec![why.to_owned()]
+}
+
+/// A range of IP addresses, such as `10.0.0.0/8`.
+#[must_use]
+pub fn cidr(value: &str) -> Vec<String> {
+    const INVALID: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+    let why = match (parse_cidr(value), value.split_once('/')) {
+        (Some((IpAddr::V6(ip), _)), _) if ip.to_ipv4_mapped().is_some() => {
+            "must not have an IPv4-mapped IPv6 address"
+        }
+        (Some((ip, length)), _) if masked_ip(ip, length) != ip => {
+            "must not have bits set beyond the prefix length"
+        }
+        (Some(_), _) => return Vec::new(),
+        (None, Some((ip, length))) => {
+            let length = length.trim_start_matches('0');
+            let length = if length.is_empty() { "0" } else { length };
+            match parse_cidr(&format!("{}/{length}", without_leading_zeros(ip))) {
+                Some(_) => "must not have leading 0s in IP or prefix length",
+                None => INVALID,
+            }
+        }
+        (None, None) => INVALID,
+    };
+    vec![why.to_owned()]
+}
+
+fn parse_cidr(value: &str) -> Option<(IpAddr, u32)> {
+    let (ip, length) = value.split_once('/')?;
+    let ip: IpAddr = ip.parse().ok()?;
+    let longest = if ip.is_ipv4() { 32 } else { 128 };
+    let plain = length == "0" || !length.starts_with(['0', '+']);
+    let length = length.parse().ok().filter(|length| plain && *length <= longest)?;
+    Some((ip, length))
+}
+
+/// An address without the bits beyond the prefix.
+fn masked_ip(ip: IpAddr, length: u32) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) => {
+            let mask = u32::MAX.checked_shl(32 - length).unwrap_or_default();
+            IpAddr::V4((u32::from(ip) & mask).into())
+        }
+        IpAddr::V6(ip) => {
+            let mask = u128::MAX.checked_shl(128 - length).unwrap_or_default();
+            IpAddr::V6((u128::from(ip) & mask).into())
+        }
     }
+}
+
+/// The parts of an IPv4 address without zeros in front, which some readers take for octal numbers.
+fn without_leading_zeros(ip: &str) -> String {
+    let parts: Vec<&str> = ip
+        .split('.')
+        .map(|part| match part.trim_start_matches('0') {
+            "" if !part.is_empty() => "0",
+            rest => rest,
+        })
+        .collect();
+    parts.join(".")
 }
 
 /// One `Invalid value` for each text.
@@ -360,6 +427,27 @@ mod tests {
                 "must contain at least one letter (a-z)",
             ]
         );
+    }
+
+    #[test]
+    fn addresses_and_ranges() {
+        for good in ["10.9.8.7", "::", "FE80::1"] {
+            assert!(ip(good).is_empty(), "{good}");
+        }
+        assert_eq!(ip("010.9.8.7"), ["must not have leading 0s"]);
+        assert_eq!(ip("::ffff:1.2.3.4"), ["must not be an IPv4-mapped IPv6 address"]);
+        assert_eq!(ip("x"), ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]);
+        for good in ["10.0.0.0/8", "0.0.0.0/0", "1.2.3.4/32", "::/0", "FE80::/64", "::1/128"] {
+            assert!(cidr(good).is_empty(), "{good}");
+        }
+        for zeros in ["010.0.0.0/8", "10.0.0.0/08"] {
+            assert_eq!(cidr(zeros), ["must not have leading 0s in IP or prefix length"], "{zeros}");
+        }
+        assert_eq!(cidr("10.0.0.1/8"), ["must not have bits set beyond the prefix length"]);
+        assert_eq!(cidr("::ffff:1.2.3.4/128"), ["must not have an IPv4-mapped IPv6 address"]);
+        for bad in ["10.0.0.0", "10.0.0.0/33", "10.0.0.0/+8", "x/8", "/"] {
+            assert!(cidr(bad).iter().any(|why| why.starts_with("must be a valid CIDR")), "{bad}");
+        }
     }
 
     #[test]

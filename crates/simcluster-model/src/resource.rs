@@ -255,7 +255,13 @@ pub trait Validate: Send + Sync + fmt::Debug {
     ) -> Vec<FieldError>;
 
     /// Warnings about a new or changed object that was found valid.
-    fn warnings(&self, _resource: &Resource, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+    fn warnings(
+        &self,
+        _resource: &Resource,
+        _subresource: &str,
+        _object: &Value,
+        _old: Option<&Value>,
+    ) -> Vec<String> {
         Vec::new()
     }
 

@@ -11,8 +11,8 @@
 
 use anyhow::Context;
 use kube::Client;
-use simcluster::clock::Clock;
-use simcluster::controllers::{self, Config, Kind};
+use simcluster::Clock;
+use simcluster_controllers::{Config, Kind};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> anyhow::Result<()> {
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
         config.kinds.remove(&Kind::Scheduler);
         config.kinds.remove(&Kind::Kubelet);
     }
-    let controllers = controllers::start(|_user| client.clone(), &config);
+    let controllers = simcluster_controllers::start(|_user| client.clone(), &config);
     tokio::signal::ctrl_c().await.context("no signals")?;
     controllers.stop().await;
     Ok(())

@@ -1,18 +1,20 @@
 //! A whole cluster in a value: the API server, its controllers and the clients to use it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 #[cfg(feature = "serve")]
 use std::io;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::client;
+use crate::definitions::{self, InvalidDefinition};
 #[cfg(feature = "serve")]
 use crate::serve::{self, Served};
-pub use crate::settle::{NotSettled, Settle};
+use crate::settle::{NotSettled, Settle};
 use crate::webhooks::Webhooks;
 use simcluster_clock::Clock;
 use simcluster_controllers::{self as controllers, Controllers};
@@ -36,11 +38,12 @@ const API_SERVER_IP: &str = "192.0.2.2";
 /// How to start a cluster; see [`SimCluster::builder`].
 #[derive(Debug)]
 pub struct Builder {
-    crds: Vec<Value>,
+    crds: Result<Vec<Value>, InvalidDefinition>,
     seed: u64,
     controllers: bool,
     kinds: BTreeSet<controllers::Kind>,
     nodes: u8,
+    delays: controllers::Delays,
     clock: Option<Clock>,
     plugins: Vec<Arc<dyn Plugin>>,
     warn_of_idle_kinds: bool,
@@ -51,10 +54,15 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Installs a CRD (as JSON) before anything else happens.
+    /// Installs CRDs before anything else happens: a typed one, one in JSON, a list of them, or a text of
+    /// YAML documents, such as a file that a cluster is set up with. What is no CRD fails
+    /// [`Builder::start`].
     #[must_use]
-    pub fn crd(mut self, crd: Value) -> Self {
-        self.crds.push(crd);
+    pub fn crd(mut self, crds: impl Serialize) -> Self {
+        self.crds = self.crds.and_then(|mut all| {
+            all.extend(definitions::parse(crds)?);
+            Ok(all)
+        });
         self
     }
 
@@ -93,6 +101,13 @@ impl Builder {
     #[must_use]
     pub fn warn_of_idle_kinds(mut self, warn: bool) -> Self {
         self.warn_of_idle_kinds = warn;
+        self
+    }
+
+    /// How long the steps of a Pod's life take.
+    #[must_use]
+    pub fn delays(mut self, delays: controllers::Delays) -> Self {
+        self.delays = delays;
         self
     }
 
@@ -163,7 +178,7 @@ impl Builder {
         for plugin in self.plugins {
             server.add_admission_plugin(plugin);
         }
-        for crd in self.crds {
+        for crd in self.crds? {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
         }
         server.compact(server.revision());
@@ -174,6 +189,7 @@ impl Builder {
             let client_for = move |name: &str| client::client(&clients, User::controller(name));
             let config = controllers::Config {
                 nodes: self.nodes,
+                delays: self.delays,
                 kinds: self.kinds,
                 ..controllers::Config::new(clock, self.seed)
             };
@@ -197,11 +213,12 @@ impl SimCluster {
     #[must_use]
     pub fn builder() -> Builder {
         Builder {
-            crds: Vec::new(),
+            crds: Ok(Vec::new()),
             seed: 0,
             controllers: true,
             kinds: controllers::Kind::all(),
             nodes: 1,
+            delays: controllers::Delays::default(),
             clock: None,
             plugins: Vec::new(),
             warn_of_idle_kinds: true,
@@ -210,12 +227,6 @@ impl SimCluster {
             service_network: ServiceNetwork::default(),
             disabled_admission: BTreeSet::new(),
         }
-    }
-
-    /// The API server.
-    #[must_use]
-    pub fn server(&self) -> &Arc<ApiServer> {
-        &self.server
     }
 
     /// How the cluster reaches webhooks: by HTTPS, unless this says otherwise.
@@ -258,16 +269,22 @@ impl SimCluster {
         http::handle(&self.server, user, request).await
     }
 
+    /// What a request is answered whose credentials nobody knows.
+    #[must_use]
+    pub fn unauthorized(&self, request: &::http::Request<Bytes>) -> ::http::Response<http::Body> {
+        http::unauthorized(&self.server, request)
+    }
+
     /// Serves the API over HTTPS on an address such as `127.0.0.1:0`, for the cluster's admin.
     #[cfg(feature = "serve")]
     pub async fn serve(&self, listen: &str) -> io::Result<Served> {
-        serve::serve(Arc::clone(&self.server), listen, BTreeMap::new()).await
+        self.serve_with(listen, serve::Options::default()).await
     }
 
     /// Serves the API with tokens of other users, a request log or other limits.
     #[cfg(feature = "serve")]
     pub async fn serve_with(&self, listen: &str, options: serve::Options) -> io::Result<Served> {
-        serve::serve_with(Arc::clone(&self.server), listen, options).await
+        serve::serve(Arc::clone(&self.server), listen, options).await
     }
 
     /// A position in the record of requests, for [`Self::requests_since`].
@@ -322,6 +339,9 @@ pub enum StartError {
          #[tokio::test(start_paused = true)], or in Runtime::block_on"
     )]
     NoRuntime,
+    /// What was given as a CRD is none.
+    #[error(transparent)]
+    Definition(#[from] InvalidDefinition),
     /// The server refuses what the cluster was to begin with; its answer says why.
     #[error("{0}")]
     Refused(ApiError),

@@ -8,8 +8,8 @@
 //! ```
 //! use k8s_openapi::api::core::v1::ConfigMap;
 //! use kube::api::{Api, PostParams};
-//! use simcluster::auth::User;
-//! use simcluster::cluster::SimCluster;
+//! use simcluster::User;
+//! use simcluster::SimCluster;
 //! use simcluster::faults::{Effect, Failure, On, Rule};
 //!
 //! # let mut runtime = tokio::runtime::Builder::new_current_thread();

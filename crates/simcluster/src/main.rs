@@ -5,13 +5,12 @@ mod cli;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Context as _;
 use clap::Parser as _;
-use serde_json::Value;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 use simcluster::serve::{Options, RequestLog};
 
 use self::cli::arguments::{Arguments, Command};
@@ -45,9 +44,8 @@ async fn run(config: Config) -> anyhow::Result<()> {
         .without_admission(config.disabled_admission)
         .real_time();
     for path in &config.crds {
-        for crd in definitions(path)? {
-            builder = builder.crd(crd);
-        }
+        let text = fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+        builder = builder.crd(text);
     }
     let cluster = builder.start().context("start the cluster")?;
     let options = Options { request_log, ..Options::default() };
@@ -90,21 +88,6 @@ fn kubeconfig_path(asked: Option<PathBuf>) -> anyhow::Result<(PathBuf, Option<Pa
         .find(|path| DirBuilder::new().mode(0o700).create(path).is_ok())
         .with_context(|| format!("make a directory in {}", std::env::temp_dir().display()))?;
     Ok((directory.join("kubeconfig"), Some(directory)))
-}
-
-/// The CRDs in a file of YAML documents.
-fn definitions(path: &Path) -> anyhow::Result<Vec<Value>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
-    let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
-        .with_context(|| format!("{} is no YAML", path.display()))?;
-    let documents: Vec<Value> = documents.into_iter().filter(|one| !one.is_null()).collect();
-    for document in &documents {
-        let kind = document.get("kind").and_then(Value::as_str).unwrap_or("nothing");
-        if kind != "CustomResourceDefinition" {
-            bail!("{} has a {kind} where only CustomResourceDefinitions may be", path.display());
-        }
-    }
-    Ok(documents)
 }
 
 /// Waits for SIGINT or SIGTERM.

@@ -23,7 +23,7 @@ const NAMED_MAX: usize = 5;
 /// What counts as rest.
 ///
 /// ```
-/// use simcluster::cluster::Settle;
+/// use simcluster::Settle;
 /// use simcluster::faults::On;
 /// // An operator that renews its Lease for ever can be at rest otherwise.
 /// let rest = Settle::default().except(On::writes().resource("leases"));

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, PodSpec, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 fn web() -> Deployment {
     let labels = [("app".to_owned(), "web".to_owned())];

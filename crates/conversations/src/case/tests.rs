@@ -122,6 +122,7 @@ fn a_written_case_is_read_again() {
         rows: vec![],
         title: "t".to_owned(),
         needs: vec![],
+        controllers: true,
         hooks: BTreeMap::new(),
         parallel: vec![],
         steps: vec![step, raw, null],

@@ -155,9 +155,8 @@ fn play_case(case: &Case, differs: &Differs) -> Verdict {
     let liberties = Liberties { unordered: &unordered, hashes, brief };
     let found = Mutex::new(Ok(Vec::new()));
     let played = catch_unwind(AssertUnwindSafe(|| {
-        // Controllers would call the webhooks, too.
-        let needs =
-            if case.hooks.is_empty() { Needs::default() } else { Needs::default().only([]) };
+        let needs = Needs::default();
+        let needs = if case.controllers { needs } else { needs.only([]) };
         env::run(&needs, async |cluster| {
             let namespace = cluster.namespace().await;
             if case.needs_connections() && cluster.sim().is_some() {

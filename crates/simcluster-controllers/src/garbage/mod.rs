@@ -206,11 +206,11 @@ impl Controller {
         }
         let owner_kind = self.watched().get(&kind_of(reference)).map(|one| one.kind.clone());
         let Some(owner_kind) = owner_kind else { return Ok(Lookup::UnknownKind) };
-        if owner_kind.namespaced && !kind.namespaced {
-            return Ok(Lookup::OutOfReach);
-        }
         if is_across {
             self.report_across(node, kind, reference);
+        }
+        if owner_kind.namespaced && !kind.namespaced {
+            return Ok(Lookup::OutOfReach);
         }
         let api = self.api(&owner_kind, node.namespace());
         let owner = match api.get(&reference.name).await {

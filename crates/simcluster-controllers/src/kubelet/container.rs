@@ -159,6 +159,21 @@ impl Container {
         Some(Happened::Pulling)
     }
 
+    /// Whether it has run.
+    pub(crate) fn has_run(&self) -> bool {
+        self.starts > 0
+    }
+
+    /// Ends it for good, because its Pod is being deleted.
+    pub(crate) fn stop(&mut self, at: Timestamp, code: i32) {
+        if let State::Running { since, .. } = self.state {
+            self.last = Some(Ended { code, started: since, at, run: self.starts });
+        }
+        if self.last.is_some() {
+            self.state = State::Over;
+        }
+    }
+
     /// The next moment at which the state changes or the container becomes ready, after `now`.
     pub(crate) fn next_change(&self, now: Timestamp) -> Option<Timestamp> {
         match self.state {

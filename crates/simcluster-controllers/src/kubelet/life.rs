@@ -102,6 +102,14 @@ impl Life {
         }
     }
 
+    /// Ends all containers of a Pod that is being deleted, with this code if they run. A Pod in which one
+    /// has never run stays as it is.
+    pub(crate) fn stop(&mut self, at: Timestamp, code: i32) {
+        if self.main.iter().all(Container::has_run) {
+            self.init.iter_mut().chain(&mut self.main).for_each(|one| one.stop(at, code));
+        }
+    }
+
     /// Lets containers begin whose turn has come: init containers one after the other (one that keeps
     /// running lets the next begin once it runs), then all others.
     fn begin_next(&mut self, now: Timestamp) -> Vec<Incident> {

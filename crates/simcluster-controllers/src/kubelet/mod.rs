@@ -33,6 +33,8 @@ mod tests;
 pub(super) const MANAGER: &str = "kubelet";
 /// Size that events say images have, in bytes.
 const IMAGE_SIZE: u32 = 20_971_520;
+/// How a program ends that is told to and does not obey in time: by SIGKILL.
+const KILLED: i32 = 137;
 
 /// The kubelets' hands and memory.
 pub(crate) struct Controller {
@@ -61,6 +63,16 @@ struct Resident {
     stopped_at: Option<Timestamp>,
     /// The final DELETE was sent; what remains is up to finalizers.
     is_over: bool,
+}
+
+/// What a pass over a Pod that is being deleted comes to.
+struct Stopping {
+    /// When the containers have stopped.
+    until: Timestamp,
+    /// Whether they were told to just now.
+    is_new: bool,
+    /// What the status says of it, if it does not yet.
+    status: Option<PodStatus>,
 }
 
 /// What a pass over a Pod comes to.
@@ -149,12 +161,11 @@ impl Controller {
         }
     }
 
-    /// Stops the containers of a Pod that is being deleted, and then lets the object go.
-    async fn end(&self, key: &Key, pod: &Pod) -> Result<Next, Failure> {
+    /// Stops the containers of a Pod that is being deleted, says so in its status, and then lets the
+    /// object go.
+    async fn end(&self, key: &Key, pod: &Pod, host: &str) -> Result<Next, Failure> {
         let now = self.hands.clock.now();
-        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
-        let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
-        let (stopped_at, is_new) = {
+        let stopping = {
             let mut residents = self.lock();
             let resident = resident(&mut residents.pods, key, pod, || {
                 Life::new(pod, now, |name| self.steps(pod, name))
@@ -162,14 +173,9 @@ impl Controller {
             if resident.is_over {
                 return Ok(Next::Done);
             }
-            let is_new = resident.stopped_at.is_none();
-            let runs = !pods::is_finished(pod) && resident.life.has_sandbox();
-            let stop = if runs { self.delays.stop.min(grace) } else { Duration::ZERO };
-            let stopped_at =
-                *resident.stopped_at.get_or_insert_with(|| now.checked_add(stop).unwrap_or(now));
-            (stopped_at, is_new && runs)
+            self.stop(resident, pod, host, now)
         };
-        if is_new {
+        if stopping.is_new {
             for container in pod.spec.iter().flat_map(|spec| &spec.containers) {
                 let message = format!("Stopping container {}", container.name);
                 self.note_container(
@@ -182,9 +188,40 @@ impl Controller {
                 );
             }
         }
-        if stopped_at > now {
-            return Ok(Next::After(self.until(stopped_at)));
+        if stopping.until > now {
+            return Ok(Next::After(self.until(stopping.until)));
         }
+        if let Some(status) = stopping.status {
+            self.write_status(key, pod, status).await?;
+        }
+        self.let_go(key, pod).await?;
+        if let Some(resident) = self.lock().pods.get_mut(key) {
+            resident.is_over = true;
+        }
+        Ok(Next::Done)
+    }
+
+    /// Tells the containers of a Pod to stop; once they have, what the status says.
+    fn stop(&self, resident: &mut Resident, pod: &Pod, host: &str, now: Timestamp) -> Stopping {
+        let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(0);
+        let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
+        let is_new = resident.stopped_at.is_none();
+        let runs = !pods::is_finished(pod) && resident.life.has_sandbox();
+        let stop = if runs { self.delays.stop.min(grace) } else { Duration::ZERO };
+        let until =
+            *resident.stopped_at.get_or_insert_with(|| now.checked_add(stop).unwrap_or(now));
+        let mut status = None;
+        if runs && until <= now {
+            let code = if self.delays.stop <= grace { 0 } else { KILLED };
+            resident.life.stop(until, code);
+            status = Some(status::of(pod, &resident.life, host, now))
+                .filter(|status| !status::is_same(pod, status));
+        }
+        Stopping { until, is_new: is_new && runs, status }
+    }
+
+    /// Deletes a Pod whose containers have stopped.
+    async fn let_go(&self, key: &Key, pod: &Pod) -> Result<(), Failure> {
         let params = DeleteParams {
             grace_period_seconds: Some(0),
             preconditions: Some(Preconditions {
@@ -196,15 +233,12 @@ impl Controller {
         match self.api(key).delete(&key.name, &params).await {
             Err(error)
                 if status_of(&error)
-                    .is_some_and(|status| status.is_not_found() || status.is_conflict()) => {}
-            result => {
-                result.doing("delete a Pod whose containers have stopped")?;
+                    .is_some_and(|status| status.is_not_found() || status.is_conflict()) =>
+            {
+                Ok(())
             }
+            result => result.doing("delete a Pod whose containers have stopped"),
         }
-        if let Some(resident) = self.lock().pods.get_mut(key) {
-            resident.is_over = true;
-        }
-        Ok(Next::Done)
     }
 
     async fn write_status(&self, key: &Key, pod: &Pod, status: PodStatus) -> Result<(), Failure> {
@@ -331,7 +365,7 @@ impl Reconcile for Controller {
             return Ok(Next::Wait);
         }
         if pods::is_deleting(&pod) {
-            return self.end(&key, &pod).await;
+            return self.end(&key, &pod, host).await;
         }
         if pods::is_finished(&pod) {
             return Ok(Next::Done);

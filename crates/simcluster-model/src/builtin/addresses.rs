@@ -1,7 +1,7 @@
 //! Addresses: those of load balancers and those of endpoints.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use serde_json::{Value, json};
 
@@ -61,4 +61,35 @@ pub(super) fn endpoint_ip(address: &str, field: &str, faults: &mut Faults) {
         return;
     };
     faults.invalid(field, &json!(address), &why);
+}
+
+/// A warning about an address of IPv6 that is not written in its one form (RFC 5952).
+pub(super) fn ip_warning(field: &str, value: &str) -> Option<String> {
+    let canonical = value.parse::<Ipv6Addr>().ok()?.to_string();
+    (canonical != value).then(|| {
+        format!(
+            "{field}: IPv6 address {value:?} should be in RFC 5952 canonical format ({canonical:?})"
+        )
+    })
+}
+
+/// The same about a range of addresses.
+pub(super) fn cidr_warning(field: &str, value: &str) -> Option<String> {
+    let (ip, length) = value.split_once('/')?;
+    let canonical = format!("{}/{length}", ip.parse::<Ipv6Addr>().ok()?);
+    (canonical != value).then(|| {
+        format!(
+            "{field}: IPv6 CIDR value {value:?} should be in RFC 5952 canonical format ({canonical:?})"
+        )
+    })
+}
+
+/// Warnings about the addresses at which a load balancer listens.
+pub(super) fn balancer_warnings(object: &Value) -> Vec<String> {
+    let points = items(object, &["status", "loadBalancer", "ingress"]).iter().enumerate();
+    points
+        .filter_map(|(index, point)| {
+            ip_warning(&format!("status.loadBalancer.ingress[{index}]"), text(point, &["ip"]))
+        })
+        .collect()
 }

@@ -8,6 +8,7 @@ use super::labels::Labels;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
+use crate::object::{as_map, at_path};
 use crate::resource::{Resource, Surroundings};
 use crate::schema::Schema;
 
@@ -24,6 +25,26 @@ pub(super) enum Generation {
     SpecOrAnnotations,
     /// With anything beside the metadata.
     AllButMetadata,
+}
+
+impl Generation {
+    /// Whether a change raises the generation.
+    pub(super) fn rises(self, object: &Value, old: &Value) -> bool {
+        let differs = |path: &str| at_path(object, path) != at_path(old, path);
+        match self {
+            Generation::None | Generation::Constant => false,
+            Generation::Spec => differs("spec"),
+            Generation::SpecOrAnnotations => differs("spec") || differs("metadata.annotations"),
+            Generation::AllButMetadata => {
+                let rest = |value: &Value| {
+                    let mut rest = value.clone();
+                    as_map(&mut rest).remove("metadata");
+                    rest
+                };
+                rest(object) != rest(old)
+            }
+        }
+    }
 }
 
 /// The facts of one kind. Functions that a kind does not need do nothing.
@@ -57,8 +78,10 @@ pub(super) struct Kind {
     pub(super) validate_update: Option<fn(&Value, &Value) -> Vec<FieldError>>,
     /// All faults of a changed status.
     pub(super) validate_status: fn(&Value, &Value) -> Vec<FieldError>,
-    /// What is accepted but not good.
-    pub(super) warnings: fn(&Value) -> Vec<String>,
+    /// What is accepted but not good in a new object, or in a changed one beside the former.
+    pub(super) warnings: fn(&Value, Option<&Value>) -> Vec<String>,
+    /// What is accepted but not good in a changed status.
+    pub(super) status_warnings: fn(&Value) -> Vec<String>,
     /// What is wrong with a name.
     pub(super) name_faults: fn(&str) -> Vec<String>,
     /// Whether finalizers without a domain must be the server's own.
@@ -110,7 +133,8 @@ impl Kind {
             validate: |_| Vec::new(),
             validate_update: None,
             validate_status: |_, _| Vec::new(),
-            warnings: |_| Vec::new(),
+            warnings: |_, _| Vec::new(),
+            status_warnings: |_| Vec::new(),
             name_faults: names::dns1123_subdomain,
             knows_finalizers: true,
             encode_stored: |_, object| object,

@@ -13,6 +13,7 @@ pub(crate) mod cells;
 mod check;
 mod decode;
 mod defaults;
+mod documentation;
 mod kind;
 mod kinds;
 mod labels;
@@ -33,9 +34,10 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value, json};
 
 use self::beside::not_registered;
-pub use self::beside::{decode_delete_options, decode_scale};
+pub use self::beside::{Beside, SCALE, TOKEN_REQUEST, decode_delete_options};
 pub use self::cells::{age, human_duration, since};
 pub use self::decode::decode_typed;
+pub use self::documentation::documentation;
 use self::kind::Kind;
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths, Strategy};
@@ -67,7 +69,7 @@ pub(crate) fn resources(
 }
 
 /// OpenAPI v3 schemas of the served kinds and of everything they refer to, by definition name, for
-/// publishing: descriptions are left out, and `$ref` holds the bare name of a definition.
+/// publishing: their texts are `documentation`, and `$ref` holds the bare name of a definition.
 #[must_use]
 pub fn openapi_definitions() -> &'static Map<String, Value> {
     &DATA.definitions

@@ -208,6 +208,15 @@ pub(crate) fn normalise(text: &str) -> Result<String, &'static str> {
     Ok(if as_written { text.to_owned() } else { amount.canonical() })
 }
 
+/// A warning about an amount of bytes that is not whole.
+pub(crate) fn fraction_warning(field: &str, amount: &str) -> Option<String> {
+    let parsed = Quantity::parse(amount).ok()?;
+    let whole = parsed.rounded_up_to_milli().nanos() % 1_000_000_000 == 0;
+    (!whole).then(|| {
+        format!("{field}: fractional byte value {amount:?} is invalid, must be an integer")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

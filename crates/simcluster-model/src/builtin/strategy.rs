@@ -11,7 +11,7 @@ use super::{decode_typed, defaults, labels};
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
-use crate::object::{as_map, at_path, metadata_mut, put};
+use crate::object::{as_map, metadata_mut, put};
 use crate::resource::{
     Convert, Decode, Decoded, FieldLabels, Lifecycle, Resource, Show, Strategy, Surroundings,
     Validate,
@@ -121,20 +121,7 @@ impl Lifecycle for BuiltIn {
     }
 
     fn generation_changes(&self, object: &Value, old: &Value) -> bool {
-        let differs = |path: &str| at_path(object, path) != at_path(old, path);
-        match self.0.generation {
-            Generation::None | Generation::Constant => false,
-            Generation::Spec => differs("spec"),
-            Generation::SpecOrAnnotations => differs("spec") || differs("metadata.annotations"),
-            Generation::AllButMetadata => {
-                let rest = |value: &Value| {
-                    let mut rest = value.clone();
-                    as_map(&mut rest).remove("metadata");
-                    rest
-                };
-                rest(object) != rest(old)
-            }
-        }
+        self.0.generation.rises(object, old)
     }
 
     fn has_generation(&self) -> bool {
@@ -197,8 +184,18 @@ impl Validate for BuiltIn {
         faults
     }
 
-    fn warnings(&self, _resource: &Resource, object: &Value, _old: Option<&Value>) -> Vec<String> {
-        (self.0.warnings)(object)
+    fn warnings(
+        &self,
+        _resource: &Resource,
+        subresource: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<String> {
+        match subresource {
+            "" | "scale" => (self.0.warnings)(object, old),
+            "status" => (self.0.status_warnings)(object),
+            _ => Vec::new(),
+        }
     }
 
     fn name_faults(&self, name: &str, prefix: bool) -> Vec<String> {

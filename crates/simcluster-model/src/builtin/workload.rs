@@ -3,10 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::builtin::check::Faults;
+use crate::builtin::kind::Generation;
 use crate::builtin::pod_template;
 use crate::builtin::selector::{is_empty_selector, label_selector, selects, shown_selector};
 use crate::builtin::value::{at, int, text};
 use crate::field::FieldError;
+use crate::names;
+use crate::object;
 
 /// Checks the selector; returns whether it can be used at all.
 pub(super) fn usable_selector(
@@ -126,4 +129,33 @@ pub(super) fn not_more_available(object: &Value, ready: &str, faults: &mut Fault
         let why = format!("cannot be greater than {ready}");
         faults.invalid("status.availableReplicas", &json!(available), &why);
     }
+}
+
+/// What a name becomes part of.
+pub(super) const POD_NAMES: &str = "Pod names and hostnames";
+
+/// Warnings about the Pods that an object makes, which are said of new objects and of changes that
+/// raise the generation.
+pub(super) fn template_warnings(
+    object: &Value,
+    old: Option<&Value>,
+    generation: Generation,
+) -> Vec<String> {
+    if old.is_some_and(|old| !generation.rises(object, old)) {
+        return Vec::new();
+    }
+    let template = at(object, &["spec", "template"]).unwrap_or(&Value::Null);
+    pod_template::warnings(template, "spec.template")
+}
+
+/// A warning about a new object whose name is no label: `use_` says what is made of it.
+pub(super) fn name_warning(object: &Value, old: Option<&Value>, use_: &str) -> Option<String> {
+    let wrong = names::dns1123_label(object::name(object));
+    (old.is_none() && !wrong.is_empty()).then(|| {
+        format!(
+            "metadata.name: this is used in {use_}, which can result in surprising behavior; a DNS label \
+             is recommended: [{}]",
+            wrong.join(" ")
+        )
+    })
 }

@@ -226,7 +226,13 @@ impl Validate for CustomStrategy {
         faults
     }
 
-    fn warnings(&self, resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn warnings(
+        &self,
+        resource: &Resource,
+        _subresource: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<String> {
         // Only what did not change is forgiven, so a new object has nothing of it.
         if old.is_none() {
             return Vec::new();

@@ -184,7 +184,16 @@ impl Validate for DefinitionStrategy {
         faults
     }
 
-    fn warnings(&self, _resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    fn warnings(
+        &self,
+        _resource: &Resource,
+        subresource: &str,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Vec<String> {
+        if subresource == "status" {
+            return Vec::new();
+        }
         let known = old.map(definition_warnings::all).unwrap_or_default();
         let mut warnings = definition_warnings::all(object);
         warnings.retain(|text| !known.contains(text));

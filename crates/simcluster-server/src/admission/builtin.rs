@@ -18,6 +18,9 @@ use simcluster_model::resource::Surroundings;
 /// Storage key of Namespaces.
 pub(crate) const NAMESPACES: &str = "/namespaces";
 
+/// Storage key of `IngressClasses`.
+const INGRESS_CLASSES: &str = "networking.k8s.io/ingressclasses";
+
 /// Namespaces that cannot be deleted.
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
@@ -67,13 +70,13 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
         },
         BuiltIn {
             name: "LimitRanger",
-            handles: |attributes| creates(attributes, "pods"),
+            handles: |attributes| creates(attributes, "", "pods"),
             admit: Some(limits::admit),
             validate: Some(limits::validate),
         },
         BuiltIn {
             name: "ServiceAccount",
-            handles: |attributes| creates(attributes, "pods"),
+            handles: |attributes| creates(attributes, "", "pods"),
             admit: Some(|server, attributes| {
                 with_pod(server, attributes, admission::service_account)
             }),
@@ -95,6 +98,17 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
             }),
             validate: None,
         },
+        BuiltIn {
+            name: "DefaultIngressClass",
+            handles: |attributes| creates(attributes, "networking.k8s.io", "ingresses"),
+            admit: Some(|server, attributes| {
+                let classes = server.stored(INGRESS_CLASSES);
+                let ingress = attributes.object.iter_mut();
+                ingress.for_each(|one| admission::default_ingress_class(one, &classes));
+                Ok(())
+            }),
+            validate: None,
+        },
     ];
     let last = BuiltIn {
         name: "ResourceQuota",
@@ -109,8 +123,8 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
     plugins
 }
 
-fn creates(attributes: &Attributes, plural: &str) -> bool {
-    attributes.operation == Operation::Create && attributes.is_of("", plural)
+fn creates(attributes: &Attributes, group: &str, plural: &str) -> bool {
+    attributes.operation == Operation::Create && attributes.is_of(group, plural)
 }
 
 fn writes_pod(attributes: &Attributes) -> bool {

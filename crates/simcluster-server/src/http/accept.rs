@@ -77,6 +77,33 @@ pub fn negotiate(header: &str, endpoint: Endpoint) -> Option<Accepted> {
     clauses.iter().find_map(|clause| clause.accepted(endpoint))
 }
 
+/// How the document of `/openapi/v2` is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenApi {
+    /// `application/json`
+    Json,
+    /// gnostic's messages
+    Protobuf,
+}
+
+/// The first clause that `/openapi/v2` can answer; `None` means 406. Its handler looks at nothing but the
+/// names (`k8s.io/kube-openapi/pkg/handler`).
+#[must_use]
+pub fn openapi_v2(header: &str) -> Option<OpenApi> {
+    if header.is_empty() {
+        return Some(OpenApi::Json);
+    }
+    clauses(header).iter().find_map(|clause| match (clause.kind, clause.subtype) {
+        ("application" | "*", "json" | "*") => Some(OpenApi::Json),
+        (
+            "application" | "*",
+            "com.github.proto-openapi.spec.v2@v1.0+protobuf"
+            | "com.github.proto-openapi.spec.v2.v1.0+protobuf",
+        ) => Some(OpenApi::Protobuf),
+        _ => None,
+    })
+}
+
 /// How errors are written for this header: JSON unless something else that is known comes first.
 #[must_use]
 pub fn negotiate_error(header: &str) -> Accepted {

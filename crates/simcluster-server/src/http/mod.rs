@@ -4,7 +4,7 @@ pub mod accept;
 mod discovery;
 mod health;
 mod list;
-mod openapi;
+pub(crate) mod openapi;
 mod pipeline;
 pub mod present;
 pub mod request;

@@ -301,6 +301,7 @@ fn other_request(exchange: &Exchange<'_>) -> Response<Body> {
             health::check(exchange, check, rest)
         }
         ["version"] => health::version(exchange),
+        ["openapi", "v2"] => openapi::v2(exchange),
         ["openapi", "v3", rest @ ..] => openapi::v3(exchange, rest),
         [] => discovery::paths(exchange),
         ["metrics"] => exchange.refuse(&ApiError::unsupported("the path /metrics")),
@@ -350,10 +351,11 @@ async fn serve_resource(
     }
     let presentation =
         Presentation::new(accepted.form, exchange.info.param("includeObject"), &resource)?;
+    let call = call(exchange, verb, &resource, view)?;
     let outcome = if review {
-        reviews::answer(exchange, extensions, &resource)?
+        reviews::answer(exchange, extensions, &call)?
     } else {
-        exchange.server.call(verb, call(exchange, verb, &resource, view)?).await?
+        exchange.server.call(verb, call).await?
     };
     let writing = Writing::new(accepted, exchange.for_humans());
     let clock = *exchange.server.clock();
@@ -371,6 +373,7 @@ async fn serve_resource(
         Outcome::List(list) => {
             response::value(200, writing, &presentation.list(&list, clock.now())?)
         }
+        Outcome::Text(text) => response::response(200, "text/plain", Body::full(text)),
         Outcome::Watch(events) => {
             let server = Arc::clone(exchange.server);
             let request = request.clone();

@@ -7,6 +7,7 @@
 mod expiry;
 mod history;
 mod restore;
+pub(crate) mod size;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;

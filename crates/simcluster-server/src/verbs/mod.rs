@@ -11,6 +11,7 @@ mod pods;
 mod read;
 mod scale;
 mod selectors;
+mod token;
 mod watch;
 mod write;
 
@@ -28,6 +29,7 @@ use simcluster_model::error::ApiError;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
+pub(crate) use objects::posted;
 pub(crate) use selectors::selects;
 use write::read;
 
@@ -105,9 +107,11 @@ impl ApiServer {
             },
             other => match (verb, other) {
                 (Verb::Create, "binding") => pods::bind(self, &call).await,
+                (Verb::Create, "token") => token::request(self, &call).await,
                 (Verb::Create, "eviction") => pods::evict(self, &call).await,
                 (Verb::Update, "finalize") => pods::finalize(self, &call).await,
                 (Verb::Get, "log") => pods::log(self, &call),
+                (_, "attach" | "exec" | "portforward" | "proxy") => pods::connect(self, &call),
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
         }
@@ -235,6 +239,8 @@ pub enum Outcome {
     Object(u16, Value),
     /// A list.
     List(List),
+    /// A text that is no object.
+    Text(String),
     /// A stream of events; it ends when the watch ends.
     Watch(BoxStream<'static, WatchEvent>),
 }

@@ -17,9 +17,7 @@ use simcluster_model::patch;
 /// POST to a collection.
 pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let object = decode::request_body(call, &options)?;
-    let made =
-        |versions: &dyn Versions| new_object(server, call, &options, object.clone(), versions);
+    let made = |versions: &dyn Versions| new_object(server, call, &options, versions);
     let object = with_versions(server, &call.resource, made).await?;
     let write = Write::new(server, call, &options);
     let name = object::name(&object).to_owned();
@@ -36,11 +34,15 @@ pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, A
 /// POST of an object that the server itself brings along.
 pub(super) fn install(server: &ApiServer, call: &Call) -> Result<(), ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let object = decode::request_body(call, &options)?;
-    let mut object = new_object(server, call, &options, object, &OneVersion)?;
+    let mut object = new_object(server, call, &options, &OneVersion)?;
     let write = Write::new(server, call, &options);
     write.prepare_create(&mut object)?;
     write.install(object)
+}
+
+/// The object of a POST that is answered and not stored.
+pub(crate) fn posted(server: &ApiServer, call: &Call) -> Result<Value, ApiError> {
+    new_object(server, call, &WriteOptions::parse(call, "CreateOptions")?, &OneVersion)
 }
 
 /// The object of a POST as it goes into admission.
@@ -48,9 +50,9 @@ fn new_object(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
-    mut object: Value,
     versions: &dyn Versions,
 ) -> Result<Value, ApiError> {
+    let mut object = decode::request_body(call, options)?;
     meta::fill_namespace(&call.resource, &call.namespace, &mut object)?;
     meta::wipe(&mut object);
     fieldmanager::record_update(&writing(server, call, options, versions), None, &mut object);

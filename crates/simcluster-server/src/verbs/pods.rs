@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::options::{DeleteOptions, WriteOptions};
+use super::options::{DeleteOptions, WriteOptions, is_true};
 use super::write::{Expected, Facet, Write, read};
 use super::{Call, Outcome, delete};
 use crate::admission::{Attributes, ObjectKind, Operation};
@@ -65,7 +65,7 @@ pub(super) async fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, Api
 }
 
 /// Both halves of admission of what is posted to a subresource and not stored.
-async fn admit(
+pub(super) async fn admit(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
@@ -101,10 +101,7 @@ pub(super) async fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, Ap
         let why = "name in URL does not match name in Eviction object";
         return Err(ApiError::bad_request(why));
     }
-    let resource = &call.resource;
-    let key = store::key(&call.namespace, &call.name);
-    let stored = server.store().get(&resource.storage_key, &key);
-    let pod = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
+    let pod = stored(server, call)?;
     let mut options = DeleteOptions::parse(call, eviction.get("deleteOptions"))?;
     let kind = ObjectKind::new("policy", "v1", "Eviction");
     admit(server, call, &write_options, eviction, kind).await?;
@@ -233,13 +230,12 @@ pub(super) async fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome,
     Ok(Outcome::Object(code, object))
 }
 
-/// GET of what only a Node could answer.
+/// Why Pods have no logs.
+const NO_LOGS: &str = "logs: simulated Pods run no program that could write any";
+
+/// GET of a log, which only a Node could answer.
 pub(super) fn log(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
-    let resource = &call.resource;
-    let key = store::key(&call.namespace, &call.name);
-    let stored = server.store().get(&resource.storage_key, &key);
-    let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
-    let pod = read(resource, &stored);
+    let pod = read(&call.resource, &*stored(server, call)?);
     let containers = object::at_path(&pod, "spec.containers").and_then(Value::as_array);
     let names: Vec<&str> = containers
         .into_iter()
@@ -256,6 +252,31 @@ pub(super) fn log(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> 
             "container {name} is not valid for pod {}",
             call.name
         ))),
-        _ => Err(ApiError::unsupported("logs: simulated Pods run no program that could write any")),
+        // kubectl asks again, each second, after any error of a log that it follows: such a log is as
+        // empty as what was written into it, and a warning tells why.
+        _ if call.param("follow").is_some_and(is_true) => {
+            call.warnings.add(ApiError::unsupported(NO_LOGS).message);
+            Ok(Outcome::Text(String::new()))
+        }
+        _ => Err(ApiError::unsupported(NO_LOGS)),
     }
+}
+
+/// A connection to what runs in a Pod, on a Node or behind a Service: nothing does.
+pub(super) fn connect(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
+    stored(server, call)?;
+    Err(ApiError::unsupported(match call.subresource.as_str() {
+        "attach" => "attach: simulated Pods run no program that could be attached to",
+        "exec" => "exec: simulated Pods run no system in which a command could run",
+        "portforward" => "port-forward: simulated Pods run no program that could listen on a port",
+        _ => "proxies: no program listens behind simulated Pods, Services and Nodes",
+    }))
+}
+
+/// The object that a call is about.
+pub(super) fn stored(server: &ApiServer, call: &Call) -> Result<Arc<Value>, ApiError> {
+    let resource = &call.resource;
+    let key = store::key(&call.namespace, &call.name);
+    let stored = server.store().get(&resource.storage_key, &key);
+    stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))
 }

@@ -288,6 +288,7 @@ impl<'a> Write<'a> {
             if self.options.dry_run {
                 return Ok(Arc::new(encoded));
             }
+            store::size::check(&encoded)?;
             store.put(&resource.storage_key, &key, encoded)
         };
         self.server.after_write(self.call, None, Some(&stored));
@@ -455,7 +456,12 @@ impl<'a> Write<'a> {
             if !is_current(&store, resource, key, stored) {
                 return Ok(None);
             }
-            if is_same { Arc::clone(stored) } else { store.put(&resource.storage_key, key, new) }
+            if is_same {
+                Arc::clone(stored)
+            } else {
+                store::size::check(&new)?;
+                store.put(&resource.storage_key, key, new)
+            }
         };
         if !is_same {
             self.server.after_write(self.call, Some(stored), Some(&written));
@@ -515,7 +521,8 @@ impl<'a> Write<'a> {
     /// Warns of what is accepted but not good.
     fn warn_of_contents(&self, object: &Value, existing: Option<&Value>) {
         let resource = self.resource();
-        for text in resource.strategy.warnings(resource, object, existing) {
+        let subresource = self.call.subresource.as_str();
+        for text in resource.strategy.warnings(resource, subresource, object, existing) {
             self.call.warnings.add(text);
         }
     }

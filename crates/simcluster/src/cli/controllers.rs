@@ -6,7 +6,7 @@ use simcluster::controllers::Kind;
 
 /// Names of what runs here: the present ones, then those of older versions. Some controllers are one
 /// here; each of their names stands for it.
-const SIMULATED: [(&str, Kind); 19] = [
+const SIMULATED: [(&str, Kind); 23] = [
     ("deployment-controller", Kind::Deployment),
     ("replicaset-controller", Kind::ReplicaSet),
     ("garbage-collector-controller", Kind::Garbage),
@@ -15,6 +15,8 @@ const SIMULATED: [(&str, Kind); 19] = [
     ("endpointslice-controller", Kind::Endpoints),
     ("serviceaccount-controller", Kind::ServiceAccount),
     ("root-ca-certificate-publisher-controller", Kind::ServiceAccount),
+    ("disruption-controller", Kind::Disruption),
+    ("pod-garbage-collector-controller", Kind::PodGarbage),
     ("scheduler", Kind::Scheduler),
     ("kubelet", Kind::Kubelet),
     ("deployment", Kind::Deployment),
@@ -25,11 +27,13 @@ const SIMULATED: [(&str, Kind); 19] = [
     ("endpointslice", Kind::Endpoints),
     ("serviceaccount", Kind::ServiceAccount),
     ("root-ca-cert-publisher", Kind::ServiceAccount),
+    ("disruption", Kind::Disruption),
+    ("podgc", Kind::PodGarbage),
     ("kube-scheduler", Kind::Scheduler),
 ];
 
 /// What kube-controller-manager 1.37 has beyond that: to turn it off is no mistake, to ask for it is.
-const OTHERS: [&str; 68] = [
+const OTHERS: [&str; 64] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-approving-controller",
     "certificatesigningrequest-cleaner-controller",
@@ -38,7 +42,6 @@ const OTHERS: [&str; 68] = [
     "cronjob-controller",
     "daemonset-controller",
     "device-taint-eviction-controller",
-    "disruption-controller",
     "endpointslice-mirroring-controller",
     "ephemeral-volume-controller",
     "horizontal-pod-autoscaler-controller",
@@ -52,7 +55,6 @@ const OTHERS: [&str; 68] = [
     "persistentvolume-expander-controller",
     "persistentvolume-protection-controller",
     "persistentvolumeclaim-protection-controller",
-    "pod-garbage-collector-controller",
     "podcertificaterequest-cleaner-controller",
     "podgroup-protection-controller",
     "replicationcontroller-controller",
@@ -79,7 +81,6 @@ const OTHERS: [&str; 68] = [
     "csrcleaner",
     "csrsigning",
     "daemonset",
-    "disruption",
     "endpointslicemirroring",
     "horizontalpodautoscaling",
     "job",
@@ -88,7 +89,6 @@ const OTHERS: [&str; 68] = [
     "nodelifecycle",
     "persistentvolume-binder",
     "persistentvolume-expander",
-    "podgc",
     "pv-protection",
     "pvc-protection",
     "replicationcontroller",
@@ -108,7 +108,7 @@ pub(crate) struct UnknownController {
 }
 
 fn known() -> String {
-    let names: Vec<&str> = SIMULATED.iter().map(|(name, _)| *name).take(10).collect();
+    let names: Vec<&str> = SIMULATED.iter().map(|(name, _)| *name).take(12).collect();
     names.join(", ")
 }
 

@@ -37,7 +37,9 @@ use tokio::time::timeout;
 pub use backend::Backend;
 pub use cluster::{Cluster, Reached};
 
-use crate::cluster::{NotSettled, SimCluster};
+use crate::cluster::SimCluster;
+use crate::definitions;
+use crate::settle::NotSettled;
 use simcluster_controllers::Kind;
 
 /// Those who make Pods run.
@@ -72,10 +74,18 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// The kind that a CRD describes is served.
+    /// The kinds that CRDs describe are served: typed ones, JSON, lists or YAML, as for
+    /// [`Builder::crd`](crate::Builder::crd).
+    ///
+    /// # Panics
+    /// If what is given is no CRD.
     #[must_use]
-    pub fn crd(mut self, crd: &impl serde::Serialize) -> Self {
-        self.crds.push(serde_json::to_value(crd).expect("a CRD can be written as JSON"));
+    #[expect(clippy::panic, reason = "a test harness reports by panicking")]
+    pub fn crd(mut self, crds: impl serde::Serialize) -> Self {
+        match definitions::parse(crds) {
+            Ok(crds) => self.crds.extend(crds),
+            Err(error) => panic!("{error}"),
+        }
         self
     }
 

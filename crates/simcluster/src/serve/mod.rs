@@ -3,6 +3,7 @@
 //! A bad connection is that connection's problem: nothing here panics or stops because of it. On
 //! shutdown watches end cleanly, running requests are answered, then the connections close.
 
+mod compression;
 mod connection;
 mod identity;
 mod kubeconfig;
@@ -69,18 +70,8 @@ pub struct Served {
     accepting: tokio::task::JoinHandle<()>,
 }
 
-/// Starts to serve on an address such as `127.0.0.1:0`. `tokens` are bearer tokens beside the admin's
-/// own, which is made here.
-pub async fn serve(
-    server: Arc<ApiServer>,
-    listen: &str,
-    tokens: BTreeMap<String, User>,
-) -> io::Result<Served> {
-    serve_with(server, listen, Options { tokens, ..Options::default() }).await
-}
-
 /// Starts to serve on an address such as `127.0.0.1:0`.
-pub async fn serve_with(
+pub(crate) async fn serve(
     server: Arc<ApiServer>,
     listen: &str,
     options: Options,
@@ -90,6 +81,7 @@ pub async fn serve_with(
     let identity = identity::new(address).map_err(io::Error::other)?;
     let mut tokens = options.tokens;
     tokens.insert(identity.admin_token.clone(), User::admin());
+    server.sign_tokens_with(&identity::secret().map_err(io::Error::other)?);
     let site = Site {
         server,
         tokens: Tokens::new(tokens),

@@ -191,3 +191,92 @@ async fn requests_are_written_down() {
     assert!(line.contains(r#" userAgent="me \"x\"" user=""#), "{line}");
     assert!(line.ends_with(" resp=200\n"), "{line}");
 }
+
+/// Head and body of the answer to a GET by the admin.
+async fn get(served: &Served, path: &str, headers: &str) -> (String, Vec<u8>) {
+    let mut client = connect(served).await;
+    let head = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {}\r\n{headers}\r\n",
+        served.admin_token
+    );
+    client.write_all(head.as_bytes()).await.unwrap();
+    let mut text = Vec::new();
+    let _ = tokio::time::timeout(LONG, client.read_to_end(&mut text)).await.expect("it is closed");
+    let end = text.windows(4).position(|four| four == b"\r\n\r\n").expect("the head ends");
+    let body = text.split_off(end + 4);
+    (String::from_utf8(text).unwrap().to_lowercase(), body)
+}
+
+#[tokio::test]
+async fn large_answers_are_packed_for_those_who_can_unpack_them() {
+    let (cluster, served) = served(Limits::default()).await;
+    let large = "x".repeat(200_000);
+    for name in ["a", "b"] {
+        let object = serde_json::json!({ "metadata": { "name": name }, "data": { "k": large } });
+        let client = cluster.client();
+        let maps =
+            kube::Api::<k8s_openapi::api::core::v1::ConfigMap>::namespaced(client, "default");
+        maps.create(&kube::api::PostParams::default(), &serde_json::from_value(object).unwrap())
+            .await
+            .unwrap();
+    }
+    let (list, one) = ("/api/v1/namespaces/default/configmaps", "/api/v1/namespaces/default");
+    let gzip = "Accept-Encoding: deflate, gzip\r\n";
+    let (head, whole) = get(&served, list, "").await;
+    assert!(whole.len() > 400_000 && !head.contains("encoding"), "{head}");
+    let (head, packed) = get(&served, list, gzip).await;
+    assert!(head.contains("\r\ncontent-encoding: gzip\r\nvary: accept-encoding\r\n"), "{head}");
+    assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", packed.len())), "{head}");
+    let mut unpacked = Vec::new();
+    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(&packed[..]), &mut unpacked).unwrap();
+    assert_eq!(unpacked, whole);
+    // What is small, a stream, or of v3 is sent as it is; v2 is packed earlier.
+    for (path, packs) in [
+        (one.to_owned(), false),
+        (format!("{list}?watch=1&timeoutSeconds=1"), false),
+        ("/openapi/v3/api/v1".to_owned(), false),
+        ("/openapi/v2".to_owned(), true),
+    ] {
+        let (head, _) = get(&served, &path, gzip).await;
+        assert!(head.starts_with("http/1.1 200 "), "{head}");
+        assert_eq!(head.contains("\r\ncontent-encoding: gzip\r\n"), packs, "{path}: {head}");
+    }
+}
+
+#[tokio::test]
+async fn tokens_of_service_accounts_are_good_as_long_as_these_live() {
+    use k8s_openapi::api::authentication::v1::TokenRequest;
+    use k8s_openapi::api::core::v1::ServiceAccount;
+    use kube::api::{Api, DeleteParams, PostParams};
+
+    let (cluster, served) = served(Limits::default()).await;
+    let accounts = Api::<ServiceAccount>::namespaced(cluster.client(), "default");
+    let account = serde_json::json!({ "metadata": { "name": "robot" } });
+    let account = serde_json::from_value(account).unwrap();
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let request = async |audience: &str| {
+        let spec = serde_json::json!({ "spec": { "audiences": [audience] } });
+        let request: TokenRequest = serde_json::from_value(spec).unwrap();
+        let params = PostParams::default();
+        let issued = accounts.create_token_request("robot", &params, &request).await.unwrap();
+        issued.status.unwrap().token.unwrap()
+    };
+    let code = async |token: &str| {
+        let mut client = connect(&served).await;
+        let head = format!(
+            "GET /apis/apps/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        until_closed(&mut client).await.split(' ').nth(1).unwrap().to_owned()
+    };
+    let token = request("https://kubernetes.default.svc").await;
+    assert_eq!(code(&token).await, "200");
+    let user = cluster.requests().last().unwrap().user.clone();
+    assert_eq!(user, "system:serviceaccount:default:robot");
+    assert_eq!(code(&request("somebody else").await).await, "401");
+    assert_eq!(code(&format!("{token}x")).await, "401");
+    accounts.delete("robot", &DeleteParams::default()).await.unwrap();
+    assert_eq!(code(&token).await, "401");
+}

@@ -10,10 +10,10 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, W
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::Request;
+use simcluster::SimCluster;
+use simcluster::User;
 use simcluster::faults::{Effect, Failure, On, Rule};
-use simcluster::trace::Request;
 
 use super::support::{deployment, seconds};
 

@@ -10,8 +10,8 @@ use kube::api::VersionMatch::NotOlderThan;
 use kube::api::{Api, ListParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 use simcluster::faults::{ConnectionReset, Effect, Failure, Fault, On, Rule};
 use tokio::time::{Instant, timeout};
 

@@ -2,12 +2,13 @@
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::networking::v1::IngressClass;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
-use crate::support::{api, cluster, create, deployment, list, names, seconds};
+use crate::support::{api, cluster, create, create_raw, deployment, events, list, names, seconds};
 
 const NOBODY: &str = "11111111-1111-4111-8111-111111111111";
 
@@ -136,4 +137,26 @@ async fn an_unknown_kind_of_owner_is_no_reason_to_delete() {
     .await;
     cluster.settle().await.unwrap();
     assert_eq!(maps(&cluster).await, ["kept"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_the_cluster_cannot_belong_to_one_of_a_namespace() {
+    let cluster = cluster().await;
+    let owner = uid(&cluster, "owner", &[]).await;
+    let class = json!({
+        "metadata": { "name": "c", "ownerReferences": [
+            { "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner },
+        ] },
+        "spec": { "controller": "example.com/c" },
+    });
+    create_raw(&cluster, "/apis/networking.k8s.io/v1/ingressclasses", &class).await;
+    seconds(2).await;
+    assert_eq!(
+        events(&cluster, "OwnerRefInvalidNamespace").await,
+        [format!(
+            "ownerRef [v1/ConfigMap, namespace: , name: owner, uid: {owner}] does not exist in namespace \"\""
+        )]
+    );
+    let classes: Api<IngressClass> = Api::all(cluster.client());
+    assert!(classes.get("c").await.is_ok(), "it stays all the same");
 }

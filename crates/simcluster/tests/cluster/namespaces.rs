@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 use crate::support::{cluster, deployment, seconds};
 

@@ -1,11 +1,11 @@
 //! The lives of Pods.
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use kube::api::Api;
+use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
+use kube::api::{Api, DeleteParams};
 use serde_json::{Value, json};
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
-use crate::support::{api, cluster, create, events, list, seconds};
+use crate::support::{api, cluster, cluster_without_nodes, create, events, list, names, seconds};
 
 fn pod(image: &str) -> Value {
     json!({
@@ -155,4 +155,100 @@ async fn a_pod_that_fits_no_node_waits_for_one() {
     nodes.patch("sim-node-0", &kube::api::PatchParams::default(), &label).await.unwrap();
     cluster.settle().await.unwrap();
     assert_eq!(phase(&get(&cluster).await), "Running");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_deleted_says_that_it_stopped() {
+    let cluster = cluster().await;
+    let mut kept = pod("nginx");
+    kept["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    create::<Pod>(&cluster, kept).await;
+    seconds(2).await;
+    assert!(is_ready(&get(&cluster).await));
+    let pods: Api<Pod> = api(&cluster);
+    pods.delete("p", &DeleteParams::default()).await.unwrap();
+    seconds(2).await;
+    let ended = get(&cluster).await;
+    assert_eq!(phase(&ended), "Succeeded");
+    assert!(!is_ready(&ended));
+    assert_eq!(container(&ended).state.unwrap().terminated.unwrap().exit_code, 0);
+    assert_eq!(ended.metadata.deletion_grace_period_seconds, Some(0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_of_a_node_that_is_gone_are_collected() {
+    let cluster = cluster().await;
+    let mut kept = pod("nginx");
+    kept["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    create::<Pod>(&cluster, kept).await;
+    let mut other = pod("nginx");
+    other["metadata"]["name"] = json!("q");
+    create::<Pod>(&cluster, other).await;
+    seconds(2).await;
+    let nodes: Api<Node> = Api::all(cluster.client());
+    nodes.delete("sim-node-0", &DeleteParams::default()).await.unwrap();
+    seconds(38).await;
+    assert_eq!(phase(&get(&cluster).await), "Running", "the node may come back");
+    seconds(4).await;
+    let collected = get(&cluster).await;
+    assert_eq!(phase(&collected), "Failed");
+    let conditions = collected.status.unwrap().conditions.unwrap();
+    let target = conditions.iter().find(|one| one.type_ == "DisruptionTarget").unwrap();
+    assert_eq!(target.reason.as_deref(), Some("DeletionByPodGC"));
+    assert_eq!(target.message.as_deref(), Some("PodGC: node no longer exists"));
+    assert_eq!(names::<Pod>(&cluster).await, ["p"], "the other one had no finalizer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_never_had_a_node_fails_when_it_is_deleted() {
+    let cluster = cluster_without_nodes().await;
+    let mut kept = pod("nginx");
+    kept["metadata"]["finalizers"] = json!(["example.com/keep"]);
+    create::<Pod>(&cluster, kept).await;
+    let pods: Api<Pod> = api(&cluster);
+    pods.delete("p", &DeleteParams::default()).await.unwrap();
+    seconds(1).await;
+    assert_eq!(phase(&get(&cluster).await), "Failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_a_running_program_could_answer_is_refused_in_a_sentence() {
+    let cluster = cluster().await;
+    create::<Pod>(&cluster, pod("nginx")).await;
+    let request = |method: &str, path: &str| {
+        let uri = format!("/api/v1/namespaces/default/pods/{path}");
+        http::Request::builder().method(method).uri(uri).body(Vec::new()).unwrap()
+    };
+    for (method, path, code, message) in [
+        ("GET", "p/log", 501, "simcluster does not support logs: simulated Pods run no program"),
+        ("GET", "p/log?follow=false", 501, "simcluster does not support logs"),
+        ("GET", "nobody/log?follow=true", 404, "pods \"nobody\" not found"),
+        (
+            "GET",
+            "p/exec?command=ls",
+            501,
+            "simcluster does not support exec: simulated Pods run no",
+        ),
+        (
+            "POST",
+            "p/exec?command=ls",
+            501,
+            "simcluster does not support exec: simulated Pods run no",
+        ),
+        ("POST", "nobody/exec", 404, "pods \"nobody\" not found"),
+        ("POST", "p/attach", 501, "simcluster does not support attach: simulated Pods run no"),
+        ("POST", "p/portforward", 501, "simcluster does not support port-forward: simulated"),
+        ("GET", "p/proxy/", 501, "simcluster does not support proxies: no program listens"),
+    ] {
+        let answer = cluster.client().request_text(request(method, path)).await;
+        let Err(kube::Error::Api(status)) = answer else { panic!("{path}: {answer:?}") };
+        assert_eq!(status.code, code, "{path}");
+        assert!(status.message.starts_with(message), "{path}: {}", status.message);
+    }
+    // kubectl would ask for ever: a log that is followed is empty, and ends.
+    let follow = request("GET", "p/log?follow=true").map(Into::into);
+    let answer = cluster.client().send(follow).await.unwrap();
+    let warning = answer.headers()["warning"].to_str().unwrap();
+    assert!(warning.starts_with("299 - \"simcluster does not support logs: "), "{warning}");
+    assert_eq!(answer.status(), 200);
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Endpoints, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::{Api, DeleteParams, ListParams};
 use serde_json::json;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
 
 use crate::support::{api, cluster, create, deployment, patch, seconds};
 

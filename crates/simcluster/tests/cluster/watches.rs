@@ -9,8 +9,8 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 
 use super::support::{api, create, create_raw};
 

@@ -17,10 +17,8 @@ use kube::api::{
 use kube::core::ApiResource;
 use rcgen::generate_simple_self_signed;
 use serde_json::{Value, json};
-use simcluster::admission::{Attributes, Operation, Plugin};
-use simcluster::cluster::SimCluster;
-use simcluster::server::ApiServer;
-use simcluster_model::error::ApiError;
+use simcluster::SimCluster;
+use simcluster::admission::{ApiError, ApiServer, Attributes, Operation, Plugin};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use simcluster::cluster::SimCluster;
-use simcluster::trace::Request;
+use simcluster::Request;
+use simcluster::SimCluster;
 
 use crate::support::{
     api, cluster, cluster_without_nodes, condition, create, deployment, events, images, list,

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
-use simcluster::auth::User;
+use simcluster::User;
 use simcluster::env::{self, Needs};
 
 fn config_map(name: &str) -> ConfigMap {

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 
 use crate::corpus;
 use crate::mutate::Dice;

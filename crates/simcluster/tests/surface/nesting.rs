@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 
 use crate::mutate::nested;
 

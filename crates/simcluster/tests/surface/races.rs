@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use simcluster::auth::User;
-use simcluster::cluster::SimCluster;
+use simcluster::SimCluster;
+use simcluster::User;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

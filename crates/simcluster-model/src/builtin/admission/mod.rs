@@ -1,9 +1,10 @@
-//! What the server's own admission plugins do to Pods, as functions of the Pod and of what is stored.
+//! What the server's own admission plugins do, as functions of the object and of what is stored.
 
 pub mod limits;
 pub mod pod_security;
 pub mod quota;
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -28,8 +29,8 @@ fn forbidden(resource: &Resource, pod: &Value, why: &str) -> ApiError {
     ApiError::forbidden(resource.names(), name, why)
 }
 
-fn spec_mut(pod: &mut Value) -> &mut Map<String, Value> {
-    object::as_map(object::child(pod, "spec"))
+fn spec_mut(object: &mut Value) -> &mut Map<String, Value> {
+    object::as_map(object::child(object, "spec"))
 }
 
 /// The account that a Pod runs as: it must exist, and its token is mounted (`ServiceAccount`).
@@ -208,5 +209,24 @@ pub fn default_tolerations(pod: &mut Value) {
                 "tolerationSeconds": TOLERATION_SECONDS,
             }));
         }
+    }
+}
+
+/// Gives a new Ingress without a class the default one (`DefaultIngressClass`): of several the newest,
+/// of equally old ones the first by name.
+pub fn default_ingress_class(ingress: &mut Value, classes: &[Arc<Value>]) {
+    const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
+    let annotated = |one: &Value, key: &str| at(one, &["metadata", "annotations", key]).cloned();
+    let own = at(ingress, &["spec", "ingressClassName"]).is_some()
+        || annotated(ingress, "kubernetes.io/ingress.class").is_some();
+    if own {
+        return;
+    }
+    let defaults = classes.iter().filter(|class| annotated(class, DEFAULT) == Some(json!("true")));
+    let newest = defaults.max_by_key(|class| {
+        (object::meta_str(class, "creationTimestamp"), Reverse(object::name(class)))
+    });
+    if let Some(class) = newest {
+        spec_mut(ingress).insert("ingressClassName".to_owned(), json!(object::name(class)));
     }
 }

@@ -9,8 +9,9 @@ use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::percent::{at_most_all, int_or_percent, number_of};
 use crate::builtin::value::{at, int, text};
 use crate::builtin::workload::{
-    counted, internal_strategy, not_more_available, not_more_than_replicas, not_negative,
-    replicated_template, usable_selector, with_immutable,
+    POD_NAMES, counted, internal_strategy, name_warning, not_more_available,
+    not_more_than_replicas, not_negative, replicated_template, template_warnings, usable_selector,
+    with_immutable,
 };
 use crate::field::FieldError;
 use crate::object;
@@ -26,6 +27,7 @@ pub(super) static KIND: Kind = Kind {
     validate,
     validate_update: Some(validate_update),
     validate_status,
+    warnings,
     cells,
     ..Kind::new("apps", "deployments")
 };
@@ -162,4 +164,10 @@ fn cells(view: View<'_>) -> Vec<Value> {
         images,
         view.selector(),
     ])
+}
+
+fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found: Vec<String> = name_warning(object, old, POD_NAMES).into_iter().collect();
+    found.extend(template_warnings(object, old, KIND.generation));
+    found
 }

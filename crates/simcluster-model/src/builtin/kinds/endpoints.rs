@@ -1,8 +1,10 @@
 //! Endpoints and their slices.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 
-use crate::builtin::addresses::endpoint_ip;
+use crate::builtin::addresses::{endpoint_ip, ip_warning};
 use crate::builtin::cells::{View, few, or};
 use crate::builtin::check::Faults;
 use crate::builtin::defaults::{Fields, set};
@@ -16,6 +18,7 @@ pub(super) static KIND: Kind = Kind {
     allow_create_on_update: true,
     default: endpoints_defaults,
     validate: endpoints,
+    warnings: endpoints_warnings,
     deprecation_warning: Some(
         "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
     ),
@@ -30,6 +33,7 @@ pub(super) static SLICE: Kind = Kind {
     default: slice_defaults,
     encode_stored: nil_lists,
     validate: endpoint_slice,
+    warnings: slice_warnings,
     validate_update: Some(endpoint_slice_update),
     cells: slice_cells,
     ..Kind::new("discovery.k8s.io", "endpointslices")
@@ -64,7 +68,7 @@ fn endpoints(endpoints: &Value) -> Vec<FieldError> {
                 let field = format!("{here}.{field}[{position}].ip");
                 let ip = text(address, &["ip"]);
                 endpoint_ip(ip, &field, &mut faults);
-                if !names::ip(ip).is_empty() {
+                if ip.parse::<IpAddr>().is_err() {
                     faults.invalid(field, &json!(ip), "must be a valid IP address");
                 }
             }
@@ -117,6 +121,7 @@ fn endpoint_slice(slice: &Value) -> Vec<FieldError> {
         for (position, address) in addresses.iter().enumerate() {
             if matches!(kind, "IPv4" | "IPv6") {
                 let address = address.as_str().unwrap_or_default();
+                canonical(address, &format!("{here}.addresses[{position}]"), &mut faults);
                 endpoint_ip(address, &format!("{here}.addresses[{position}]"), &mut faults);
             }
         }
@@ -186,4 +191,53 @@ fn slice_cells(view: View<'_>) -> Vec<Value> {
         json!(or(&few(&addresses, SHOWN_MAX, ","), "<unset>")),
         view.age(),
     ])
+}
+
+/// What the controllers write is known to be good.
+fn is_managed_by(object: &Value, controllers: &[&str], label: &str) -> bool {
+    controllers.contains(&text(object, &["metadata", "labels", label]))
+}
+
+fn endpoints_warnings(endpoints: &Value, _old: Option<&Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    let label = "endpoints.kubernetes.io/managed-by";
+    if is_managed_by(endpoints, &["endpoint-controller"], label) {
+        return found;
+    }
+    for (index, subset) in items(endpoints, &["subsets"]).iter().enumerate() {
+        for list in ["addresses", "notReadyAddresses"] {
+            for (position, address) in items(subset, &[list]).iter().enumerate() {
+                let field = format!("subsets[{index}].{list}[{position}].ip");
+                found.extend(ip_warning(&field, text(address, &["ip"])));
+            }
+        }
+    }
+    found
+}
+
+fn slice_warnings(slice: &Value, old: Option<&Value>) -> Vec<String> {
+    let fqdn = old.is_none() && text(slice, &["addressType"]) == "FQDN";
+    let mut found: Vec<String> = Vec::new();
+    found.extend(fqdn.then(|| "spec.addressType: FQDN endpoints are deprecated".to_owned()));
+    let controllers =
+        ["endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io"];
+    if is_managed_by(slice, &controllers, "endpointslice.kubernetes.io/managed-by") {
+        return found;
+    }
+    for (index, endpoint) in items(slice, &["endpoints"]).iter().enumerate() {
+        for (position, address) in items(endpoint, &["addresses"]).iter().enumerate() {
+            let field = format!("endpoints[{index}].addresses[{position}]");
+            found.extend(ip_warning(&field, address.as_str().unwrap_or_default()));
+        }
+    }
+    found
+}
+
+/// An address that is good must be in its one form, too.
+fn canonical(address: &str, field: &str, faults: &mut Faults) {
+    let Ok(ip) = address.parse::<IpAddr>() else { return };
+    let form = ip.to_string();
+    if form != address && names::ip(address).is_empty() {
+        faults.invalid(field, &json!(address), &format!("must be in canonical form ({form:?})"));
+    }
 }

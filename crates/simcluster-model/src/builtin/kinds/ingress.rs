@@ -21,6 +21,8 @@ pub(super) static KIND: Kind = Kind {
     validate_status: addresses::validate_balancer,
     // Where Ingresses have been kept since before they had their name.
     registry_path: Some("ingress"),
+    warnings,
+    status_warnings: addresses::balancer_warnings,
     cells,
     ..Kind::new("networking.k8s.io", "ingresses")
 };
@@ -202,4 +204,15 @@ fn cells(view: View<'_>) -> Vec<Value> {
         json!(ports),
         view.age(),
     ])
+}
+
+fn warnings(ingress: &Value, old: Option<&Value>) -> Vec<String> {
+    let annotated = at(ingress, &["metadata", "annotations", CLASS_ANNOTATION]).is_some();
+    let old_way = annotated && at(ingress, &["spec", "ingressClassName"]).is_none();
+    let warning = (old.is_none() && old_way).then(|| {
+        format!(
+            "annotation {CLASS_ANNOTATION:?} is deprecated, please use 'spec.ingressClassName' instead"
+        )
+    });
+    warning.into_iter().collect()
 }

@@ -10,7 +10,9 @@ use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::pod_template;
 use crate::builtin::selector::label_selector;
 use crate::builtin::value::{at, flag, int, is_unset, text};
-use crate::builtin::workload::{matches_template, with_immutable};
+use crate::builtin::workload::{
+    POD_NAMES, matches_template, name_warning, template_warnings, with_immutable,
+};
 use crate::field::FieldError;
 use crate::object::{self, as_map};
 
@@ -23,6 +25,7 @@ pub(super) static KIND: Kind = Kind {
     prepare_for_create,
     validate,
     validate_update: Some(validate_update),
+    warnings,
     cells,
     field_labels: &[("status.successful", &["status.succeeded"])],
     ..Kind::new("batch", "jobs")
@@ -159,4 +162,21 @@ fn duration(view: View<'_>) -> String {
     };
     let end = view.str("/status/completionTime").parse::<Timestamp>().unwrap_or(view.now);
     between(start, end)
+}
+
+fn warnings(job: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found: Vec<String> = name_warning(job, old, POD_NAMES).into_iter().collect();
+    let count = |field: &str| int(job, &["spec", field]).unwrap_or_default();
+    let indexed = text(job, &["spec", "completionMode"]) == "Indexed";
+    let many = count("completions") > 100_000 && count("parallelism") > 10_000;
+    if indexed && many && old.is_none_or(|old| KIND.generation.rises(job, old)) {
+        found.push(
+            "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher \
+             than 10^4, Kubernetes might not be able to track completedIndexes when a big number of \
+             indexes fail"
+                .to_owned(),
+        );
+    }
+    found.extend(template_warnings(job, old, KIND.generation));
+    found
 }

@@ -1,9 +1,8 @@
 //! Network policies.
 
-use std::net::IpAddr;
-
 use serde_json::{Value, json};
 
+use crate::builtin::addresses::cidr_warning;
 use crate::builtin::cells::selector_text;
 use crate::builtin::check::Faults;
 use crate::builtin::defaults::{Fields, inner, set};
@@ -18,6 +17,7 @@ pub(super) static KIND: Kind = Kind {
     generation: Generation::Spec,
     default,
     validate,
+    warnings,
     cells: |view| {
         view.named(vec![json!(selector_text(view.object.pointer("/spec/podSelector"))), view.age()])
     },
@@ -115,9 +115,8 @@ fn policy_peer(peer: &Value, here: &str, faults: &mut Faults) {
         let field = format!("{here}.ipBlock.cidr");
         if cidr.is_empty() {
             faults.required(field, "");
-        } else if !is_cidr(cidr) {
-            let why = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
-            faults.invalid(field, &json!(cidr), why);
+        } else {
+            faults.texts(&field, cidr, names::cidr(cidr));
         }
     }
     if count == 0 && block.is_none() {
@@ -127,12 +126,20 @@ fn policy_peer(peer: &Value, here: &str, faults: &mut Faults) {
     }
 }
 
-fn is_cidr(value: &str) -> bool {
-    let Some((ip, length)) = value.split_once('/') else { return false };
-    let longest = match ip.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => 32,
-        Ok(IpAddr::V6(_)) => 128,
-        Err(_) => return false,
-    };
-    length.parse::<u8>().is_ok_and(|length| length <= longest)
+fn warnings(policy: &Value, _old: Option<&Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (direction, peers) in [("ingress", "from"), ("egress", "to")] {
+        for (index, rule) in items(policy, &["spec", direction]).iter().enumerate() {
+            for (position, peer) in items(rule, &[peers]).iter().enumerate() {
+                let here = format!("spec.{direction}[{index}].{peers}[{position}].ipBlock");
+                let cidr = text(peer, &["ipBlock", "cidr"]);
+                found.extend(cidr_warning(&format!("{here}.cidr"), cidr));
+                for (number, except) in items(peer, &["ipBlock", "except"]).iter().enumerate() {
+                    let field = format!("{here}.except[{number}]");
+                    found.extend(cidr_warning(&field, except.as_str().unwrap_or_default()));
+                }
+            }
+        }
+    }
+    found
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::builtin::addresses::cidr_warning;
 use crate::builtin::cells::{View, or};
 use crate::builtin::defaults::{Fields, set};
 use crate::builtin::kind::Kind;
-use crate::builtin::value::{items, text};
+use crate::builtin::value::{at, items, text};
 use crate::object;
 
 /// `nodes`.
@@ -16,6 +17,7 @@ pub(super) static KIND: Kind = Kind {
     keeps_status_on_create: true,
     default,
     prepare_for_create,
+    warnings,
     cells,
     field_labels: &[("spec.unschedulable", &["spec.unschedulable"])],
     ..Kind::new("", "nodes")
@@ -89,4 +91,20 @@ fn node_roles(view: View<'_>) -> String {
         .collect();
     let roles: Vec<&str> = roles.into_iter().collect();
     or(&roles.join(","), "<none>").to_owned()
+}
+
+fn warnings(node: &Value, _old: Option<&Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    if at(node, &["spec", "configSource"]).is_some() {
+        found.push("spec.configSource: the feature is removed".to_owned());
+    }
+    if !text(node, &["spec", "externalID"]).is_empty() {
+        let why = "this field is deprecated, and is unused by Kubernetes";
+        found.push(format!("spec.externalID: {why}"));
+    }
+    for (index, range) in items(node, &["spec", "podCIDRs"]).iter().enumerate() {
+        let field = format!("spec.podCIDRs[{index}]");
+        found.extend(cidr_warning(&field, range.as_str().unwrap_or_default()));
+    }
+    found
 }

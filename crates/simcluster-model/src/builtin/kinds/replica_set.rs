@@ -8,8 +8,8 @@ use crate::builtin::defaults::{inner, set};
 use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::value::int;
 use crate::builtin::workload::{
-    not_more_available, not_more_than_replicas, not_negative, replicated_template, usable_selector,
-    with_immutable,
+    POD_NAMES, name_warning, not_more_available, not_more_than_replicas, not_negative,
+    replicated_template, template_warnings, usable_selector, with_immutable,
 };
 use crate::field::FieldError;
 
@@ -21,6 +21,7 @@ pub(super) static KIND: Kind = Kind {
     validate,
     validate_update: Some(validate_update),
     validate_status,
+    warnings,
     cells,
     ..Kind::new("apps", "replicasets")
 };
@@ -61,4 +62,10 @@ fn cells(view: View<'_>) -> Vec<Value> {
         images,
         view.selector(),
     ])
+}
+
+fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found: Vec<String> = name_warning(object, old, POD_NAMES).into_iter().collect();
+    found.extend(template_warnings(object, old, KIND.generation));
+    found
 }

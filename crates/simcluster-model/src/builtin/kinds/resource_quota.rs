@@ -6,7 +6,7 @@ use crate::builtin::cells::View;
 use crate::builtin::check::Faults;
 use crate::builtin::kind::Kind;
 use crate::builtin::quantity::Quantity;
-use crate::builtin::value::at;
+use crate::builtin::value::{at, text};
 use crate::field::FieldError;
 use crate::names;
 
@@ -15,6 +15,7 @@ pub(super) static KIND: Kind = Kind {
     status_subresource: true,
     returns_deleted_object: true,
     validate,
+    warnings,
     cells,
     ..Kind::new("", "resourcequotas")
 };
@@ -74,4 +75,30 @@ fn cells(view: View<'_>) -> Vec<Value> {
         if name.starts_with("limits.") { limits.push(text) } else { requests.push(text) }
     }
     view.named(vec![json!(requests.join(", ")), json!(limits.join(", ")), view.age()])
+}
+
+fn warnings(quota: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    if old.is_some() {
+        return found;
+    }
+    let hard = |name: &str| {
+        let amount = text(quota, &["spec", "hard", name]);
+        Quantity::parse(amount).ok().map(|parsed| (parsed.nanos(), amount))
+    };
+    for name in ["cpu", "memory", "storage", "ephemeral-storage"] {
+        let mut request = format!("requests.{name}");
+        if hard(&request).is_none() && matches!(name, "cpu" | "memory") {
+            name.clone_into(&mut request);
+        }
+        let limit = format!("limits.{name}");
+        if let (Some((least, requested)), Some((most, limited))) = (hard(&request), hard(&limit))
+            && least > most
+        {
+            found.push(format!(
+                "ResourceQuota {request} ({requested}) should be less than {limit} ({limited})"
+            ));
+        }
+    }
+    found
 }

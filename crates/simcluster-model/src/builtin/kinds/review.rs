@@ -24,3 +24,17 @@ pub(super) static SELF_SUBJECT_RULES: Kind =
 /// `subjectaccessreviews`.
 pub(super) static SUBJECT_ACCESS: Kind =
     Kind { ..Kind::new("authorization.k8s.io", "subjectaccessreviews") };
+
+/// Whether a resource is a review.
+pub(super) fn is_review(group: &str, plural: &str) -> bool {
+    [
+        &SELF_SUBJECT,
+        &TOKEN,
+        &LOCAL_SUBJECT_ACCESS,
+        &SELF_SUBJECT_ACCESS,
+        &SELF_SUBJECT_RULES,
+        &SUBJECT_ACCESS,
+    ]
+    .iter()
+    .any(|kind| kind.group == group && kind.plural == plural)
+}

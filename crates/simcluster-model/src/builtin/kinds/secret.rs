@@ -16,6 +16,7 @@ pub(super) static KIND: Kind = Kind {
     default,
     validate,
     validate_update: Some(validate_update),
+    warnings,
     cells: |view| view.named(vec![view.text("/type"), json!(view.size("/data")), view.age()]),
     field_labels: &[("type", &["type"])],
     ..Kind::new("", "secrets")
@@ -122,4 +123,62 @@ pub(super) fn entries<'a>(
 
 pub(super) fn decoded_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
+}
+
+fn warnings(secret: &Value, _old: Option<&Value>) -> Vec<String> {
+    let is_tls = text(secret, &["type"]) == "kubernetes.io/tls";
+    is_tls.then(|| key_pair_fault(secret)).flatten().into_iter().collect()
+}
+
+/// Why a certificate and a key are no pair (Go's `tls.X509KeyPair`), as far as their armour shows it.
+fn key_pair_fault(secret: &Value) -> Option<String> {
+    let blocks = |key: &str| {
+        let bytes = STANDARD.decode(text(secret, &["data", key])).unwrap_or_default();
+        pem_types(&String::from_utf8_lossy(&bytes))
+    };
+    let certificate = blocks("tls.crt");
+    if !certificate.iter().any(|one| one == "CERTIFICATE") {
+        return Some(match certificate.as_slice() {
+            [] => "tls: failed to find any PEM data in certificate input".to_owned(),
+            [one] if one.ends_with("PRIVATE KEY") => {
+                "tls: failed to find certificate PEM data in certificate input, but did find a private key; \
+                 PEM inputs may have been switched"
+                    .to_owned()
+            }
+            others => format!(
+                "tls: failed to find \"CERTIFICATE\" PEM block in certificate input after skipping PEM \
+                 blocks of the following types: [{}]",
+                others.join(" ")
+            ),
+        });
+    }
+    let key = blocks("tls.key");
+    if key.iter().any(|one| one == "PRIVATE KEY" || one.ends_with(" PRIVATE KEY")) {
+        return None;
+    }
+    Some(match key.as_slice() {
+        [] => "tls: failed to find any PEM data in key input".to_owned(),
+        [one] if one == "CERTIFICATE" => {
+            "tls: found a certificate rather than a key in the PEM for the private key".to_owned()
+        }
+        others => format!(
+            "tls: failed to find PEM block with type ending in \"PRIVATE KEY\" in key input after \
+             skipping PEM blocks of the following types: [{}]",
+            others.join(" ")
+        ),
+    })
+}
+
+/// What the blocks of a PEM file say that they are.
+fn pem_types(pem: &str) -> Vec<String> {
+    let mut types = Vec::new();
+    let mut rest = pem;
+    while let Some((_, after)) = rest.split_once("-----BEGIN ") {
+        rest = after;
+        let Some((kind, body)) = after.split_once("-----") else { break };
+        if body.contains(&format!("-----END {kind}-----")) {
+            types.push(kind.to_owned());
+        }
+    }
+    types
 }

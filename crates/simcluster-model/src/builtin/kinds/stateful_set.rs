@@ -11,7 +11,7 @@ use crate::builtin::pod_template;
 use crate::builtin::value::{at, int, items, objects_mut, text};
 use crate::builtin::workload::{
     always_restarts, internal_strategy, matches_template, not_more_available,
-    not_more_than_replicas, not_negative, usable_selector, with_immutable,
+    not_more_than_replicas, not_negative, template_warnings, usable_selector, with_immutable,
 };
 use crate::field::FieldError;
 use crate::names;
@@ -26,6 +26,7 @@ pub(super) static KIND: Kind = Kind {
     validate,
     validate_update: Some(validate_update),
     validate_status,
+    warnings,
     cells,
     ..Kind::new("apps", "statefulsets")
 };
@@ -161,4 +162,20 @@ fn cells(view: View<'_>) -> Vec<Value> {
     let wanted = view.number("/spec/replicas");
     let [names, images] = view.containers();
     view.named(vec![json!(format!("{ready}/{wanted}")), view.age(), names, images])
+}
+
+fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let mut found = template_warnings(object, old, KIND.generation);
+    // As the server writes the path, which differs in changes.
+    let inner = if old.is_some() { ".Spec" } else { "" };
+    for (index, claim) in items(object, &["spec", "volumeClaimTemplates"]).iter().enumerate() {
+        let field = format!("spec.volumeClaimTemplates[{index}]{inner}");
+        let spec = at(claim, &["spec"]).unwrap_or(&Value::Null);
+        found.extend(pod_template::claim_warnings(spec, &field));
+    }
+    if int(object, &["spec", "revisionHistoryLimit"]).is_some_and(|limit| limit < 0) {
+        let why = "a negative value retains all historical revisions; a value >= 0 is recommended";
+        found.push(format!("spec.revisionHistoryLimit: {why}"));
+    }
+    found
 }

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use crate::builtin::check::Faults;
 use crate::builtin::defaults::{Fields, set};
 use crate::builtin::kind::{Generation, Kind};
+use crate::builtin::kinds::review::is_review;
 use crate::builtin::selector::label_selector;
 use crate::builtin::value::{at, int, items, objects_mut, text};
 use crate::crd::bundle;
 use crate::field::FieldError;
 use crate::names;
+use crate::object;
 use crate::schema::Condition;
 
 /// `mutatingwebhookconfigurations`.
@@ -18,6 +20,7 @@ pub(super) static MUTATING: Kind = Kind {
     allow_unconditional_update: false,
     default: mutating_defaults,
     validate,
+    warnings,
     cells: |view| view.named(vec![json!(view.list("/webhooks").len()), view.age()]),
     ..Kind::new("admissionregistration.k8s.io", "mutatingwebhookconfigurations")
 };
@@ -28,12 +31,15 @@ pub(super) static VALIDATING: Kind = Kind {
     allow_unconditional_update: false,
     default,
     validate,
+    warnings,
     cells: |view| view.named(vec![json!(view.list("/webhooks").len()), view.age()]),
     ..Kind::new("admissionregistration.k8s.io", "validatingwebhookconfigurations")
 };
 
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
+/// The end of the names of configurations that are files of the server.
+const STATIC_SUFFIX: &str = ".static.k8s.io";
 const CONDITIONS_MAX: usize = 64;
 
 fn mutating_defaults(configuration: &mut Fields) {
@@ -63,6 +69,14 @@ fn default(configuration: &mut Fields) {
 /// Faults of a configuration of mutating or validating webhooks.
 fn validate(configuration: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
+    let name = object::name(configuration);
+    if name.ends_with(STATIC_SUFFIX) {
+        let why = format!(
+            "names ending with {STATIC_SUFFIX:?} are reserved for static manifest-based configurations and \
+             cannot be managed via the API"
+        );
+        faults.invalid("metadata.name", &json!(name), &why);
+    }
     let mut known: Vec<&str> = Vec::new();
     for (index, hook) in items(configuration, &["webhooks"]).iter().enumerate() {
         let here = format!("webhooks[{index}]");
@@ -269,4 +283,37 @@ fn review_versions(hook: &Value, path: &str, faults: &mut Faults) {
         let why = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
         faults.invalid(path, &json!(list), &why);
     }
+}
+
+/// Rules that name what is never stored, and is therefore not shown to webhooks.
+fn warnings(configuration: &Value, _old: Option<&Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    for (index, hook) in items(configuration, &["webhooks"]).iter().enumerate() {
+        for (position, rule) in items(hook, &["rules"]).iter().enumerate() {
+            for resource in excluded(rule) {
+                found.push(format!(
+                    "webhooks[{index}].rules[{position}]: {resource} is excluded from admission webhooks; \
+                     this rule will have no effect"
+                ));
+            }
+        }
+    }
+    found
+}
+
+fn excluded(rule: &Value) -> Vec<String> {
+    let list = |field: &str| items(rule, &[field]).iter().filter_map(Value::as_str);
+    let mut found: Vec<String> = Vec::new();
+    if list("apiGroups").chain(list("resources")).any(|one| one == "*") {
+        return found;
+    }
+    for group in list("apiGroups") {
+        for resource in list("resources").filter(|resource| is_review(group, resource)) {
+            let named = format!("{resource}.{group}");
+            if !found.contains(&named) {
+                found.push(named);
+            }
+        }
+    }
+    found
 }

@@ -1,7 +1,11 @@
 //! The Pods that a template makes: what is wrong with them.
 
 mod container;
+mod overlaps;
 pub(super) mod resources;
+mod warnings;
+
+pub(super) use self::warnings::{claim_warnings, warnings};
 mod scheduling;
 
 use std::collections::BTreeSet;

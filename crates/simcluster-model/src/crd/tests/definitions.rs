@@ -64,12 +64,12 @@ fn warnings() {
     let resource = kind_of_definitions();
     let crd = super::definition(&versions);
     assert_eq!(
-        resource.strategy.warnings(&resource, &crd, None),
+        resource.strategy.warnings(&resource, "", &crd, None),
         [
             "unrecognized format \"nope\"",
             "x-kubernetes-list-type: set for items of type \"object\" is not supported by server-side \
              apply or CEL validation rules",
         ]
     );
-    assert_eq!(resource.strategy.warnings(&resource, &crd, Some(&crd)), Vec::<String>::new());
+    assert_eq!(resource.strategy.warnings(&resource, "", &crd, Some(&crd)), Vec::<String>::new());
 }

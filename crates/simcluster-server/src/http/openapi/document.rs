@@ -23,10 +23,9 @@ pub(super) fn built_in(resources: &[&Arc<Resource>]) -> Value {
             let verbs = found.and_then(|one| one.get("verbs")).and_then(Value::as_array);
             verbs.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
         };
-        let kind = Kind {
-            schema: definition(&resource.api_version(), &resource.kind),
-            list_schema: definition(&resource.api_version(), &resource.list_kind),
-        };
+        let schema = definition(&resource.api_version(), &resource.kind);
+        let package = schema.strip_suffix(&resource.kind).unwrap_or_default();
+        let kind = Kind { list_schema: format!("{package}{}", resource.list_kind), schema };
         paths::add(&mut paths, resource, &kind, &verbs_of);
     }
     let schemas = schemas::referred(&paths, Map::new());

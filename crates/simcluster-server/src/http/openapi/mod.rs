@@ -1,12 +1,16 @@
-//! OpenAPI v3 documents, made from what the server knows of its resources.
+//! OpenAPI documents, made from what the server knows of its resources.
 //!
-//! kubectl reads them to learn which fields there are, which patches a kind takes, and that the server
-//! validates fields by itself. Descriptions of built-in fields are not kept. There is no OpenAPI v2:
-//! kubectl does without it.
+//! kubectl reads those of v3 to learn which fields there are and what they mean, which patches a kind takes,
+//! and that the server validates fields by itself. It reads that of v2 for kinds that v3 does not have.
 
 mod document;
+mod gnostic;
 mod paths;
 mod schemas;
+mod v2;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -16,6 +20,8 @@ use http::header::{CACHE_CONTROL, ETAG, EXPIRES, IF_NONE_MATCH, LOCATION, VARY};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
+pub(crate) use self::v2::Kept;
+pub(super) use self::v2::v2;
 use crate::http::discovery::{groups, hash};
 use crate::http::pipeline::Exchange;
 use crate::http::response::{self, Body, set_header};
@@ -51,12 +57,8 @@ pub(super) fn v3(exchange: &Exchange<'_>, rest: &[&str]) -> Response<Body> {
 /// The list of documents with their hashes.
 fn index(exchange: &Exchange<'_>) -> Response<Body> {
     let all = exchange.server.resources();
-    let mut versions = vec![(String::new(), "v1".to_owned())];
-    for group in groups(&all) {
-        versions.extend(group.versions.into_iter().map(|version| (group.name.clone(), version)));
-    }
     let mut paths = Map::new();
-    for (group, version) in versions {
+    for (group, version) in all_versions(&all) {
         if let Some(document) = find(exchange, &all, &group, &version) {
             let path = path(&group, &version);
             let url = format!("/openapi/v3/{path}?hash={}", document.hash);
@@ -65,6 +67,15 @@ fn index(exchange: &Exchange<'_>) -> Response<Body> {
     }
     let text = json!({ "paths": paths }).to_string();
     response::response(200, "text/plain; charset=utf-8", Body::full(text))
+}
+
+/// All served groups with each of their versions.
+fn all_versions(all: &[Arc<Resource>]) -> Vec<(String, String)> {
+    let mut versions = vec![(String::new(), "v1".to_owned())];
+    for group in groups(all) {
+        versions.extend(group.versions.into_iter().map(|version| (group.name.clone(), version)));
+    }
+    versions
 }
 
 fn document(exchange: &Exchange<'_>, group: &str, version: &str) -> Response<Body> {
@@ -93,11 +104,15 @@ fn document(exchange: &Exchange<'_>, group: &str, version: &str) -> Response<Bod
     answer
 }
 
-/// A year from now, as HTTP writes times.
+/// A year from now.
 fn expiry(exchange: &Exchange<'_>) -> String {
     let now = exchange.server.clock().now();
-    let later = now.checked_add(jiff::SignedDuration::from_hours(365 * 24)).unwrap_or(now);
-    later.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    http_time(now.checked_add(jiff::SignedDuration::from_hours(365 * 24)).unwrap_or(now))
+}
+
+/// A time as HTTP writes it.
+fn http_time(time: jiff::Timestamp) -> String {
+    time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
 fn empty(status: StatusCode) -> Response<Body> {

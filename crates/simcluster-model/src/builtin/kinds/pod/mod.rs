@@ -4,12 +4,14 @@ mod cells;
 
 use serde_json::{Map, Value, json};
 
+use crate::builtin::addresses::ip_warning;
 use crate::builtin::check::Faults;
 use crate::builtin::defaults::{Fields, field_text, inner, set};
 use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::pod_template;
 use crate::builtin::quantity::Quantity;
 use crate::builtin::value::{at, int, items, objects_mut, text};
+use crate::builtin::workload::name_warning;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::object;
@@ -26,6 +28,8 @@ pub(super) static KIND: Kind = Kind {
     prepare_for_update,
     validate,
     validate_update: Some(validate_update),
+    warnings,
+    status_warnings,
     grace_period_seconds: Some(grace_period_seconds),
     cells: cells::cells,
     row_conditions: cells::row_conditions,
@@ -283,4 +287,26 @@ fn deadline_fault(pod: &Value, old: &Value) -> Option<&'static str> {
         (None, Some(_)) => Some("must not update from a positive integer to nil value"),
         _ => None,
     }
+}
+
+/// Of a changed Pod nothing is said: people seldom write one.
+fn warnings(pod: &Value, old: Option<&Value>) -> Vec<String> {
+    if old.is_some() {
+        return Vec::new();
+    }
+    let mut found: Vec<String> = name_warning(pod, old, "the Pod's hostname").into_iter().collect();
+    found.extend(pod_template::warnings(pod, ""));
+    found
+}
+
+fn status_warnings(pod: &Value) -> Vec<String> {
+    let lists = ["podIPs", "hostIPs"].into_iter();
+    lists
+        .flat_map(|list| {
+            items(pod, &["status", list]).iter().enumerate().map(move |one| (list, one))
+        })
+        .filter_map(|(list, (index, one))| {
+            ip_warning(&format!("status.{list}[{index}].ip"), text(one, &["ip"]))
+        })
+        .collect()
 }

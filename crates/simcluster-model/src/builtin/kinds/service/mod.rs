@@ -5,7 +5,7 @@ mod validation;
 
 use serde_json::{Value, json};
 
-use crate::builtin::addresses;
+use crate::builtin::addresses::{self, cidr_warning, ip_warning};
 use crate::builtin::cells::{View, labels_text, or};
 use crate::builtin::defaults::{Fields, field_text, inner, set};
 use crate::builtin::kind::Kind;
@@ -30,6 +30,7 @@ pub(super) static KIND: Kind = Kind {
     validate_update: Some(validation::update),
     validate_status: validation::status,
     warnings,
+    status_warnings: addresses::balancer_warnings,
     // Where Services have been kept since before they had their name.
     registry_path: Some("services/specs"),
     cells,
@@ -94,45 +95,54 @@ fn is_only_a_name(service: &Value) -> bool {
 }
 
 /// What is accepted but without effect, or going to be (`pkg/api/service/warnings.go`).
-fn warnings(service: &Value) -> Vec<String> {
+fn warnings(service: &Value, _old: Option<&Value>) -> Vec<String> {
     const HINTS: &str = "service.kubernetes.io/topology-aware-hints";
+    let mut found = Vec::new();
+    let mut say = |holds: bool, what: &str| found.extend(holds.then(|| what.to_owned()));
     let spec = |field: &str| text(service, &["spec", field]);
-    let (headless, external) = (is_headless(service), is_only_a_name(service));
-    let has_external_ips = !items(service, &["spec", "externalIPs"]).is_empty();
+    let (headless, external) =
+        (spec("type") == "ClusterIP" && spec("clusterIP") == "None", is_only_a_name(service));
+    let external_ips = items(service, &["spec", "externalIPs"]);
+    let has_external_ips = !external_ips.is_empty();
     let hints = object::metadata(service).get("annotations").and_then(|all| all.get(HINTS));
-    let found = [
-        (
-            hints.is_some(),
-            "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use \
-             service.kubernetes.io/topology-mode instead",
-        ),
-        (
-            headless && !spec("loadBalancerIP").is_empty(),
-            "spec.loadBalancerIP is ignored for headless services",
-        ),
-        (headless && has_external_ips, "spec.externalIPs is ignored for headless services"),
-        (
-            headless && spec("sessionAffinity") != "None",
-            "spec.SessionAffinity is ignored for headless services",
-        ),
-        (
-            has_external_ips && !headless && !external,
-            "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
-        ),
-        (
-            external && has_external_ips,
-            "spec.externalIPs is ignored when spec.type is \"ExternalName\"",
-        ),
-        (
-            !external && !spec("externalName").is_empty(),
-            "spec.externalName is ignored when spec.type is not \"ExternalName\"",
-        ),
-        (
-            spec("trafficDistribution") == "PreferClose",
-            "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
-        ),
-    ];
-    found.into_iter().filter(|(holds, _)| *holds).map(|(_, text)| text.to_owned()).collect()
+    say(
+        hints.is_some(),
+        "annotation service.kubernetes.io/topology-aware-hints is deprecated, please use \
+         service.kubernetes.io/topology-mode instead",
+    );
+    let ignored = headless && !spec("loadBalancerIP").is_empty();
+    say(ignored, "spec.loadBalancerIP is ignored for headless services");
+    say(headless && has_external_ips, "spec.externalIPs is ignored for headless services");
+    let ignored = headless && spec("sessionAffinity") != "None";
+    say(ignored, "spec.SessionAffinity is ignored for headless services");
+    for (index, ip) in external_ips.iter().enumerate() {
+        let field = format!("spec.externalIPs[{index}]");
+        say_of(ip_warning(&field, ip.as_str().unwrap_or_default()), &mut say);
+    }
+    say(
+        has_external_ips && !headless && !external,
+        "spec.externalIPs is deprecated and may no longer be implemented in some clusters",
+    );
+    say_of(ip_warning("spec.loadBalancerIP", spec("loadBalancerIP")), &mut say);
+    for (index, range) in items(service, &["spec", "loadBalancerSourceRanges"]).iter().enumerate() {
+        let field = format!("spec.loadBalancerSourceRanges[{index}]");
+        say_of(cidr_warning(&field, range.as_str().unwrap_or_default()), &mut say);
+    }
+    let ignored = external && has_external_ips;
+    say(ignored, "spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+    let ignored = !external && !spec("externalName").is_empty();
+    say(ignored, "spec.externalName is ignored when spec.type is not \"ExternalName\"");
+    say(
+        spec("trafficDistribution") == "PreferClose",
+        "spec.trafficDistribution: \"PreferClose\" is deprecated; use \"PreferSameZone\"",
+    );
+    found
+}
+
+fn say_of(warning: Option<String>, say: &mut impl FnMut(bool, &str)) {
+    if let Some(warning) = warning {
+        say(true, &warning);
+    }
 }
 
 fn cells(view: View<'_>) -> Vec<Value> {

@@ -1,0 +1,99 @@
+//! CRDs in the forms in which people have them.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Why something is no list of CRDs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidDefinition {
+    /// It cannot be written as JSON.
+    #[error("a CRD cannot be written as JSON: {0}")]
+    Unwritable(String),
+    /// The text is no YAML.
+    #[error("a CRD's text is no YAML: {0}")]
+    Syntax(String),
+    /// A document is something else.
+    #[error("{0}, where only CustomResourceDefinitions may be")]
+    OtherKind(String),
+}
+
+/// The CRDs in a typed definition, in JSON, in a list of either, or in a text of YAML documents, of which
+/// empty ones count for nothing.
+pub(crate) fn parse(given: impl Serialize) -> Result<Vec<Value>, InvalidDefinition> {
+    let value = serde_json::to_value(given)
+        .map_err(|error| InvalidDefinition::Unwritable(error.to_string()))?;
+    let documents = if let Value::String(text) = &value {
+        serde_saphyr::from_multiple(text)
+            .map_err(|error| InvalidDefinition::Syntax(error.to_string()))?
+    } else if let Value::Array(all) = value {
+        all
+    } else {
+        vec![value]
+    };
+    let documents: Vec<Value> = documents.into_iter().filter(|one| !one.is_null()).collect();
+    match documents.iter().find(|one| kind(one) != Some("CustomResourceDefinition")) {
+        Some(other) => {
+            let what = kind(other).map_or_else(
+                || "there is a document without a kind".to_owned(),
+                |kind| format!("there is a {kind}"),
+            );
+            Err(InvalidDefinition::OtherKind(what))
+        }
+        None => Ok(documents),
+    }
+}
+
+fn kind(document: &Value) -> Option<&str> {
+    document.get("kind").and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn crd(name: &str) -> Value {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": name },
+        })
+    }
+
+    fn names(given: impl Serialize) -> Vec<String> {
+        let name = |one: Value| one["metadata"]["name"].as_str().unwrap().to_owned();
+        parse(given).unwrap().into_iter().map(name).collect()
+    }
+
+    #[test]
+    fn every_form_in_which_people_have_crds() {
+        assert_eq!(names(crd("a")), ["a"]);
+        assert_eq!(names(vec![crd("a")]), ["a"]);
+        assert_eq!(names([crd("a"), crd("b")]), ["a", "b"]);
+        let text = "---\nkind: CustomResourceDefinition\nmetadata: {name: a}\n---\n---\n\
+                    kind: CustomResourceDefinition\nmetadata: {name: b}\n";
+        assert_eq!(names(text), ["a", "b"]);
+        assert_eq!(names(text.to_owned()), ["a", "b"]);
+        assert!(names("").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_crd_is_named() {
+        let text = |given: &str| parse(given).unwrap_err().to_string();
+        assert_eq!(
+            text("kind: ConfigMap"),
+            "there is a ConfigMap, where only CustomResourceDefinitions may be"
+        );
+        assert_eq!(
+            text("plain text"),
+            "there is a document without a kind, where only CustomResourceDefinitions may be"
+        );
+        assert!(text("a: [").starts_with("a CRD's text is no YAML: "));
+        let unwritable = std::collections::BTreeMap::from([(vec![1], 2)]);
+        assert_eq!(
+            parse(unwritable).unwrap_err().to_string(),
+            "a CRD cannot be written as JSON: key must be a string"
+        );
+    }
+}
