@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::schema::Schema;
 
 /// What a kind's objects are in its other versions.
-pub trait Versions {
+pub trait Versions: Sync {
     /// The object in another version.
     ///
     /// # Errors
