@@ -8,6 +8,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::admission::{Chain, Plugin, count_quotas};
+use crate::auth::account_tokens::SigningKey;
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
 use crate::gate::Gate;
@@ -35,6 +36,8 @@ pub struct ApiServer {
     served: RwLock<Arc<Resources>>,
     texts: Texts,
     openapi_v2: openapi::Kept,
+    /// What tokens of `ServiceAccounts` are signed with.
+    token_key: RwLock<SigningKey>,
     /// What RBAC grants, by namespace, each with the last change that it takes into account.
     scopes: Mutex<BTreeMap<String, (u64, Arc<Scope>)>>,
     clock: Clock,
@@ -80,6 +83,7 @@ impl ApiServer {
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
             texts: Texts::default(),
             openapi_v2: openapi::Kept::default(),
+            token_key: RwLock::new(SigningKey::new(&format!("tokens/{seed}"))),
             scopes: Mutex::default(),
             clock,
             seed,
@@ -118,6 +122,17 @@ impl ApiServer {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Signs tokens of `ServiceAccounts` with a secret from now on, so that whoever knows the seed can make
+    /// none; those that were issued before are no longer good.
+    pub fn sign_tokens_with(&self, secret: &str) {
+        *self.token_key.write().unwrap_or_else(PoisonError::into_inner) = SigningKey::new(secret);
+    }
+
+    /// What tokens of `ServiceAccounts` are signed with.
+    pub(crate) fn token_key(&self) -> SigningKey {
+        self.token_key.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Adds a plugin to admission: it is asked after the built-in ones, before webhooks.

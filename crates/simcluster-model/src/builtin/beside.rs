@@ -1,14 +1,15 @@
-//! Decoding of kinds that paths of other kinds take: options of a delete, and scales.
+//! Decoding of kinds that paths of other kinds take: options of a delete, scales, requests for tokens.
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::decode::decode_typed;
 use super::definition_name;
-use crate::resource::Decoded;
+use crate::resource::{Decoded, Resource};
 use crate::schema::definition;
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
-const SCALE: &str = "io.k8s.api.autoscaling.v1.Scale";
 
 /// Decodes a `DeleteOptions`. Any group may have one, and a body need not say that it is one; `Err` is
 /// the text of the 400.
@@ -40,21 +41,63 @@ pub fn decode_delete_options(body: Value) -> Result<Value, String> {
     decode_typed(body, schema.get(), "").map(|decoded| decoded.object)
 }
 
-/// Decodes a `Scale` of `autoscaling/v1`; `Err` is the text of Go's decoder.
-pub fn decode_scale(body: Value) -> Result<Decoded, String> {
-    let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
-    match (text("apiVersion"), text("kind")) {
-        ("autoscaling/v1", "Scale") => {}
-        (api_version, kind) if definition_name(api_version, kind).is_none() => {
-            return Err(not_registered(api_version, kind));
-        }
-        (api_version, kind) => {
-            let version = api_version.rsplit('/').next().unwrap_or_default();
-            let why = "unknown conversion";
-            return Err(format!("converting ({version}.{kind}) to (autoscaling.Scale): {why}"));
+/// A kind that paths of other kinds take.
+#[derive(Debug)]
+pub struct Beside {
+    group: &'static str,
+    version: &'static str,
+    kind: &'static str,
+    /// Go's package of its internal type.
+    package: &'static str,
+    definition: &'static str,
+}
+
+/// `Scale`
+pub static SCALE: Beside = Beside {
+    group: "autoscaling",
+    version: "v1",
+    kind: "Scale",
+    package: "autoscaling",
+    definition: "io.k8s.api.autoscaling.v1.Scale",
+};
+
+/// `TokenRequest`
+pub static TOKEN_REQUEST: Beside = Beside {
+    group: "authentication.k8s.io",
+    version: "v1",
+    kind: "TokenRequest",
+    package: "authentication",
+    definition: "io.k8s.api.authentication.v1.TokenRequest",
+};
+
+impl Beside {
+    /// A resource whose objects are of this kind, on the path of another one.
+    #[must_use]
+    pub fn resource(&self, path: &Resource) -> Resource {
+        Resource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            kind: self.kind.to_owned(),
+            custom: false,
+            schema: Arc::clone(definition(self.definition).unwrap_or_default().get()),
+            ..Resource::clone(path)
         }
     }
-    decode_typed(body, definition(SCALE).unwrap_or_default().get(), "")
+
+    /// Decodes an object of the kind; `Err` is the text of Go's decoder.
+    pub fn decode(&self, body: Value) -> Result<Decoded, String> {
+        let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        if kind != self.kind || api_version != format!("{}/{}", self.group, self.version) {
+            if definition_name(api_version, kind).is_none() {
+                return Err(not_registered(api_version, kind));
+            }
+            let version = api_version.rsplit('/').next().unwrap_or_default();
+            let to = format!("{}.{}", self.package, self.kind);
+            return Err(format!("converting ({version}.{kind}) to ({to}): unknown conversion"));
+        }
+        decode_typed(body, definition(self.definition).unwrap_or_default().get(), "")
+    }
 }
 
 /// The text of Go's scheme about a kind that it does not know.

@@ -28,16 +28,19 @@ mod tests {
     use crate::builtin::openapi_definitions;
 
     #[test]
-    fn every_served_definition_and_its_properties_are_described() {
+    fn nearly_everything_that_is_served_is_described() {
         let text = documentation("io.k8s.api.core.v1.PodSpec").unwrap();
         assert_eq!(text[""], "PodSpec is a description of a pod.");
+        let (mut described, mut all) = (0, 0);
         for (name, definition) in openapi_definitions() {
-            let texts = documentation(name).unwrap_or_else(|| panic!("{name} has no texts"));
+            let texts = documentation(name).unwrap_or_else(|| panic!("{name} is not there"));
             let properties = definition.get("properties").and_then(serde_json::Value::as_object);
-            let named =
-                properties.into_iter().flatten().filter(|(key, _)| texts.contains_key(*key));
-            let all = properties.map_or(0, serde_json::Map::len);
-            assert!(named.count() * 4 >= all * 3, "{name}: most of {all} properties have a text");
+            for (property, _) in properties.into_iter().flatten() {
+                all += 1;
+                described += usize::from(texts.contains_key(property));
+            }
         }
+        // Some are not described by the real server either.
+        assert!(described * 100 > all * 95, "{described} of {all}");
     }
 }

@@ -1,5 +1,7 @@
 //! Acting as somebody else: the `Impersonate-*` headers.
 
+use std::collections::BTreeMap;
+
 use http::HeaderMap;
 
 use crate::auth::User;
@@ -35,7 +37,10 @@ pub fn wanted(headers: &HeaderMap) -> Result<Option<Impersonation>, ApiError> {
         return Err(ApiError::internal("requested groups or a UID without impersonating a user"));
     }
     let groups = groups_of(&name, &named_groups);
-    Ok(Some(Impersonation { user: User { name, uid, groups }, named_groups }))
+    Ok(Some(Impersonation {
+        user: User { name, uid, groups, extra: BTreeMap::new() },
+        named_groups,
+    }))
 }
 
 /// The groups of the impersonated user: those named, those of a service account, and whether

@@ -1,5 +1,6 @@
 //! Who sends a request, and whether he may.
 
+pub(crate) mod account_tokens;
 pub(crate) mod escalation;
 pub mod impersonate;
 pub mod policy;
@@ -10,7 +11,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use crate::server::ApiServer;
+use simcluster_model::object::put;
 
 /// An authenticated user (`authentication.k8s.io/v1 UserInfo`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,6 +25,8 @@ pub struct User {
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
+    /// What else is known, by name.
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
@@ -31,6 +37,7 @@ impl User {
             name: "admin".to_owned(),
             uid: "admin".to_owned(),
             groups: vec!["system:masters".to_owned(), "system:authenticated".to_owned()],
+            extra: BTreeMap::new(),
         }
     }
 
@@ -45,6 +52,7 @@ impl User {
                 format!("system:serviceaccounts:{namespace}"),
                 "system:authenticated".to_owned(),
             ],
+            extra: BTreeMap::new(),
         }
     }
 
@@ -63,7 +71,23 @@ impl User {
             name: "system:anonymous".to_owned(),
             uid: String::new(),
             groups: vec!["system:unauthenticated".to_owned()],
+            extra: BTreeMap::new(),
         }
+    }
+
+    /// `authentication.k8s.io/v1 UserInfo`, without what is empty.
+    pub(crate) fn info(&self) -> Value {
+        let mut info = json!({ "username": self.name });
+        if !self.uid.is_empty() {
+            put(&mut info, "uid", json!(self.uid));
+        }
+        if !self.groups.is_empty() {
+            put(&mut info, "groups", json!(self.groups));
+        }
+        if !self.extra.is_empty() {
+            put(&mut info, "extra", json!(self.extra));
+        }
+        info
     }
 
     /// Whether the user may do everything.
@@ -97,4 +121,11 @@ impl Tokens {
     pub fn user(&self, token: &str) -> Option<&User> {
         self.0.get(token)
     }
+}
+
+/// The `ServiceAccount` whose token this is, if the server issued it for itself and it is still good.
+#[must_use]
+pub fn account_of(server: &ApiServer, token: &str) -> Option<User> {
+    let own = account_tokens::own_audiences();
+    account_tokens::authenticate(server, token, &own).ok().map(|found| found.user)
 }

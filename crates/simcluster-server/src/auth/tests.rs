@@ -86,7 +86,7 @@ fn check(user: &User, line: &str, allowed: bool) {
 
 fn dev() -> User {
     let groups = vec!["system:authenticated".to_owned()];
-    User { name: "dev".to_owned(), uid: String::new(), groups }
+    User { name: "dev".to_owned(), groups, ..User::anonymous() }
 }
 
 #[test]
@@ -183,7 +183,7 @@ proptest! {
         groups in prop::collection::vec("[xyz]", 0..3),
         namespace in "n?",
     ) {
-        let user = User { name: name.to_owned(), uid: String::new(), groups };
+        let user = User { name: name.to_owned(), groups, ..User::anonymous() };
         let names = |subject: &Value| {
             let text = |field: &str| subject[field].as_str().unwrap_or_default().to_owned();
             let own = if text("namespace").is_empty() { namespace.clone() } else { text("namespace") };

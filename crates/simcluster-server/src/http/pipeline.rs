@@ -351,10 +351,11 @@ async fn serve_resource(
     }
     let presentation =
         Presentation::new(accepted.form, exchange.info.param("includeObject"), &resource)?;
+    let call = call(exchange, verb, &resource, view)?;
     let outcome = if review {
-        reviews::answer(exchange, extensions, &resource)?
+        reviews::answer(exchange, extensions, &call)?
     } else {
-        exchange.server.call(verb, call(exchange, verb, &resource, view)?).await?
+        exchange.server.call(verb, call).await?
     };
     let writing = Writing::new(accepted, exchange.for_humans());
     let clock = *exchange.server.clock();

@@ -1,16 +1,17 @@
 //! Questions to the server that nothing is stored of: may I, who am I, whose token is this.
 
-use http::header::CONTENT_TYPE;
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
+use crate::auth::account_tokens::{self, Authenticated};
 use crate::auth::rbac::{self, Attributes};
 use crate::auth::{Tokens, User};
 use crate::http::pipeline::Exchange;
-use crate::verbs::Outcome;
-use simcluster_model::codec::body;
+use crate::verbs::{self, Call, Outcome};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
-use simcluster_model::object::put;
+use simcluster_model::object::{self, put};
 use simcluster_model::resource::Resource;
 use simcluster_model::time;
 
@@ -23,46 +24,79 @@ pub(super) fn is_review(resource: &Resource) -> bool {
 pub(super) fn answer(
     exchange: &Exchange<'_>,
     extensions: &http::Extensions,
-    resource: &Resource,
+    call: &Call,
 ) -> Result<Outcome, ApiError> {
-    let parsed = body::parse(exchange.body, exchange.header(&CONTENT_TYPE), resource)?;
-    let mut review = resource.strategy.decode(resource, parsed.value)?.object;
+    let mut review = verbs::posted(exchange.server, call)?;
     let spec = review.get("spec").cloned().unwrap_or_default();
-    let mut metadata = Map::new();
-    let status = match resource.kind.as_str() {
+    let kind = call.resource.kind.as_str();
+    let status = match kind {
+        "SelfSubjectReview" => json!({ "userInfo": exchange.user.info() }),
+        "TokenReview" => token_status(exchange, extensions, &spec)?,
+        "SelfSubjectRulesReview" => rules_status(exchange, &spec)?,
+        _ => {
+            check_metadata(&review)?;
+            let subject = (kind != "SelfSubjectAccessReview").then(|| subject(&spec));
+            access_status(exchange, subject.as_ref().unwrap_or(&exchange.user), &spec)?
+        }
+    };
+    // Questions of one's own are answered by objects that are made for it.
+    match kind {
         "SelfSubjectReview" => {
             let now = time::format_seconds(exchange.server.clock().now());
-            metadata.insert("creationTimestamp".to_owned(), json!(now));
-            json!({ "userInfo": user_info(&exchange.user) })
+            put(&mut review, "metadata", json!({ "creationTimestamp": now }));
         }
-        "TokenReview" => token_status(extensions, &spec),
-        "SelfSubjectRulesReview" => rules_status(exchange, &spec)?,
-        "SelfSubjectAccessReview" => access_status(exchange, &exchange.user, &spec)?,
-        _ => access_status(exchange, &subject(&spec), &spec)?,
-    };
-    put(&mut review, "metadata", Value::Object(metadata));
-    put(&mut review, "status", status);
-    if resource.kind == "SelfSubjectRulesReview" {
-        put(&mut review, "spec", json!({}));
+        "SelfSubjectRulesReview" => {
+            put(&mut review, "metadata", json!({}));
+            put(&mut review, "spec", json!({}));
+        }
+        _ => {}
     }
+    put(&mut review, "status", status);
     Ok(Outcome::Object(201, review))
 }
 
-fn user_info(user: &User) -> Value {
-    let mut info = json!({ "username": user.name, "groups": user.groups });
-    if !user.uid.is_empty() {
-        put(&mut info, "uid", json!(user.uid));
+/// Questions of access have no metadata of their own.
+fn check_metadata(review: &Value) -> Result<(), ApiError> {
+    let metadata = object::metadata(review);
+    if metadata.keys().all(|key| matches!(key.as_str(), "managedFields" | "namespace")) {
+        return Ok(());
     }
-    info
+    let fault = FieldError::invalid("metadata", &json!(metadata), "must be empty");
+    Err(ApiError::invalid_kind("authorization.k8s.io", "", "", &[fault]))
 }
 
-fn token_status(extensions: &http::Extensions, spec: &Value) -> Value {
+/// Whose a token is: one of the fixed ones, or one of a `ServiceAccount`.
+fn token_status(
+    exchange: &Exchange<'_>,
+    extensions: &http::Extensions,
+    spec: &Value,
+) -> Result<Value, ApiError> {
     let token = text(spec, "token");
-    let known = extensions.get::<Tokens>().and_then(|tokens| tokens.user(token));
-    match known {
-        Some(user) => json!({ "authenticated": true, "user": user_info(user) }),
-        None => json!({ "user": {}, "error": "invalid bearer token" }),
+    if token.is_empty() {
+        return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
     }
+    let own = account_tokens::own_audiences();
+    let audiences = match account_tokens::texts(spec.get("audiences")) {
+        none if none.is_empty() => own.clone(),
+        asked => asked,
+    };
+    let fixed = extensions.get::<Tokens>().and_then(|tokens| tokens.user(token));
+    let found = match fixed {
+        Some(user) => {
+            let audiences: Vec<String> =
+                own.into_iter().filter(|one| audiences.contains(one)).collect();
+            let user = user.clone();
+            if audiences.is_empty() { Err(None) } else { Ok(Authenticated { user, audiences }) }
+        }
+        None => account_tokens::authenticate(exchange.server, token, &audiences),
+    };
+    Ok(match found {
+        Ok(Authenticated { user, audiences }) => {
+            json!({ "authenticated": true, "user": user.info(), "audiences": audiences })
+        }
+        Err(None) => json!({ "user": {}, "error": "invalid bearer token" }),
+        Err(Some(why)) => json!({ "user": {}, "error": format!("[invalid bearer token, {why}]") }),
+    })
 }
 
 fn rules_status(exchange: &Exchange<'_>, spec: &Value) -> Result<Value, ApiError> {
@@ -80,6 +114,7 @@ fn subject(spec: &Value) -> User {
         name: text(spec, "user").to_owned(),
         uid: text(spec, "uid").to_owned(),
         groups: groups.filter_map(Value::as_str).map(str::to_owned).collect(),
+        extra: BTreeMap::new(),
     }
 }
 

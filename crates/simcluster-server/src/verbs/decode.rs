@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Call;
 use super::options::{FieldValidation, WriteOptions};
-use simcluster_model::builtin;
+use simcluster_model::builtin::{self, Beside};
 use simcluster_model::codec::body::{self, Duplicates};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
@@ -68,20 +68,31 @@ pub(super) fn scale(call: &Call, options: &WriteOptions) -> Result<Value, ApiErr
         }
         error
     };
-    let resource = Resource {
-        group: "autoscaling".to_owned(),
-        version: "v1".to_owned(),
-        kind: "Scale".to_owned(),
-        custom: false,
-        ..Resource::clone(&call.resource)
-    };
+    beside(call, options, &builtin::SCALE, &refused)
+}
+
+/// Reads the body of a POST of a `TokenRequest`.
+pub(super) fn token_request(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
+    beside(call, options, &builtin::TOKEN_REQUEST, &|error| error)
+}
+
+/// Reads a body of a kind that is not the resource's; `refused` words refusals of all of it.
+fn beside(
+    call: &Call,
+    options: &WriteOptions,
+    expected: &Beside,
+    refused: &dyn Fn(ApiError) -> ApiError,
+) -> Result<Value, ApiError> {
+    let resource = expected.resource(&call.resource);
     let parsed = body::parse(&call.body, &call.content_type, &resource).map_err(refused)?;
     let text = |key: &str| parsed.value.get(key).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
     let (kind, version) = (text("kind").to_owned(), version.to_owned());
-    let decoded = builtin::decode_scale(parsed.value).map_err(|why| {
-        let text = format!("{kind} in version \"{version}\" cannot be handled as a Scale: {why}");
-        refused(ApiError::bad_request(text))
+    let decoded = expected.decode(parsed.value).map_err(|why| {
+        let wanted = &resource.kind;
+        refused(ApiError::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"
+        )))
     })?;
     match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
         Some(fault) => Err(not_handled(&resource, &decoded.object, &fault)),
@@ -97,7 +108,7 @@ pub(super) fn patched_scale(
     noted: Vec<String>,
 ) -> Result<Value, ApiError> {
     let shown = patched.to_string();
-    let decoded = builtin::decode_scale(patched).map_err(|why| undecodable(&shown, &why))?;
+    let decoded = builtin::SCALE.decode(patched).map_err(|why| undecodable(&shown, &why))?;
     let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
     match strictness(call, options, &Duplicates::default(), unknown) {
         Some(fault) => Err(undecodable(&shown, &fault)),

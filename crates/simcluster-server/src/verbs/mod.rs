@@ -11,6 +11,7 @@ mod pods;
 mod read;
 mod scale;
 mod selectors;
+mod token;
 mod watch;
 mod write;
 
@@ -28,6 +29,7 @@ use simcluster_model::error::ApiError;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
+pub(crate) use objects::posted;
 pub(crate) use selectors::selects;
 use write::read;
 
@@ -97,6 +99,7 @@ impl ApiServer {
             },
             other => match (verb, other) {
                 (Verb::Create, "binding") => pods::bind(self, &call).await,
+                (Verb::Create, "token") => token::request(self, &call).await,
                 (Verb::Create, "eviction") => pods::evict(self, &call).await,
                 (Verb::Update, "finalize") => pods::finalize(self, &call).await,
                 (Verb::Get, "log") => pods::log(self, &call),

@@ -39,6 +39,11 @@ pub(super) fn install(server: &ApiServer, call: &Call) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// The object of a POST that is answered and not stored.
+pub(crate) fn posted(server: &ApiServer, call: &Call) -> Result<Value, ApiError> {
+    new_object(server, call, &WriteOptions::parse(call, "CreateOptions")?)
+}
+
 /// The object of a POST as it goes into admission.
 fn new_object(server: &ApiServer, call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let resource = &call.resource;

@@ -64,7 +64,7 @@ pub(super) async fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, Api
 }
 
 /// Both halves of admission of what is posted to a subresource and not stored.
-async fn admit(
+pub(super) async fn admit(
     server: &ApiServer,
     call: &Call,
     options: &WriteOptions,
@@ -273,7 +273,7 @@ pub(super) fn connect(server: &ApiServer, call: &Call) -> Result<Outcome, ApiErr
 }
 
 /// The object that a call is about.
-fn stored(server: &ApiServer, call: &Call) -> Result<Arc<Value>, ApiError> {
+pub(super) fn stored(server: &ApiServer, call: &Call) -> Result<Arc<Value>, ApiError> {
     let resource = &call.resource;
     let key = store::key(&call.namespace, &call.name);
     let stored = server.store().get(&resource.storage_key, &key);

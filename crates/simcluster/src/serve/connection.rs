@@ -24,7 +24,7 @@ use tokio_rustls::server::TlsStream;
 use super::request_log::{Line, RequestLog};
 use super::{Limits, compression};
 use simcluster_model::codec::body::LIMIT_BYTES;
-use simcluster_server::auth::{Tokens, User};
+use simcluster_server::auth::{Tokens, User, account_of};
 use simcluster_server::gate::ConnectionReset;
 use simcluster_server::http::{Body, handle, may, unauthorized};
 use simcluster_server::server::ApiServer;
@@ -152,7 +152,7 @@ async fn answer(
     let begun = Instant::now();
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(site.tokens.clone());
-    let user = authenticate(&site.tokens, &parts);
+    let user = authenticate(site, &parts);
     let answer = admit(site, user.as_ref(), &parts, body).await?;
     if let Some(log) = &site.request_log {
         log.add(&Line {
@@ -217,8 +217,9 @@ async fn read(mut body: Incoming) -> Option<Bytes> {
     Some(content.freeze())
 }
 
-/// The user of a request: by bearer token, or anonymous without one; `None` for a wrong token.
-fn authenticate(tokens: &Tokens, request: &Parts) -> Option<User> {
+/// The user of a request: by bearer token, a fixed one or one of a `ServiceAccount`, or anonymous without
+/// one; `None` for a wrong token.
+fn authenticate(site: &Site, request: &Parts) -> Option<User> {
     let header = request.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = header.and_then(|header| {
         let (scheme, token) = header.trim().split_once(' ')?;
@@ -226,6 +227,6 @@ fn authenticate(tokens: &Tokens, request: &Parts) -> Option<User> {
     });
     match token {
         None | Some("") => Some(User::anonymous()),
-        Some(token) => tokens.user(token).cloned(),
+        Some(token) => site.tokens.user(token).cloned().or_else(|| account_of(&site.server, token)),
     }
 }

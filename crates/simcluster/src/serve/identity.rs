@@ -45,7 +45,7 @@ pub(super) fn new(
 }
 
 /// A secret text. The hash of a fresh private key is as hard to guess as the key itself.
-fn secret() -> Result<String, rcgen::Error> {
+pub(super) fn secret() -> Result<String, rcgen::Error> {
     let key = KeyPair::generate()?;
     let digest = Sha256::digest(key.serialized_der());
     Ok(digest.iter().take(16).fold(String::new(), |mut text, byte| {

@@ -81,6 +81,7 @@ pub(crate) async fn serve(
     let identity = identity::new(address).map_err(io::Error::other)?;
     let mut tokens = options.tokens;
     tokens.insert(identity.admin_token.clone(), User::admin());
+    server.sign_tokens_with(&identity::secret().map_err(io::Error::other)?);
     let site = Site {
         server,
         tokens: Tokens::new(tokens),

@@ -243,3 +243,40 @@ async fn large_answers_are_packed_for_those_who_can_unpack_them() {
         assert_eq!(head.contains("\r\ncontent-encoding: gzip\r\n"), packs, "{path}: {head}");
     }
 }
+
+#[tokio::test]
+async fn tokens_of_service_accounts_are_good_as_long_as_these_live() {
+    use k8s_openapi::api::authentication::v1::TokenRequest;
+    use k8s_openapi::api::core::v1::ServiceAccount;
+    use kube::api::{Api, DeleteParams, PostParams};
+
+    let (cluster, served) = served(Limits::default()).await;
+    let accounts = Api::<ServiceAccount>::namespaced(cluster.client(), "default");
+    let account = serde_json::json!({ "metadata": { "name": "robot" } });
+    let account = serde_json::from_value(account).unwrap();
+    accounts.create(&PostParams::default(), &account).await.unwrap();
+    let request = async |audience: &str| {
+        let spec = serde_json::json!({ "spec": { "audiences": [audience] } });
+        let request: TokenRequest = serde_json::from_value(spec).unwrap();
+        let params = PostParams::default();
+        let issued = accounts.create_token_request("robot", &params, &request).await.unwrap();
+        issued.status.unwrap().token.unwrap()
+    };
+    let code = async |token: &str| {
+        let mut client = connect(&served).await;
+        let head = format!(
+            "GET /apis/apps/v1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Authorization: Bearer {token}\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        until_closed(&mut client).await.split(' ').nth(1).unwrap().to_owned()
+    };
+    let token = request("https://kubernetes.default.svc").await;
+    assert_eq!(code(&token).await, "200");
+    let user = cluster.requests().last().unwrap().user.clone();
+    assert_eq!(user, "system:serviceaccount:default:robot");
+    assert_eq!(code(&request("somebody else").await).await, "401");
+    assert_eq!(code(&format!("{token}x")).await, "401");
+    accounts.delete("robot", &DeleteParams::default()).await.unwrap();
+    assert_eq!(code(&token).await, "401");
+}

@@ -18,6 +18,7 @@ mod pods;
 mod policies;
 mod rest;
 mod services;
+mod tokens;
 mod watches;
 mod webhooks;
 mod workloads;

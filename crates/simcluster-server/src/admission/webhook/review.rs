@@ -60,7 +60,7 @@ pub(super) fn request(attributes: &Attributes, resource: &Resource) -> Value {
         "requestKind": { "group": kind.group, "version": kind.version, "kind": kind.kind },
         "requestResource": names(asked),
         "operation": attributes.operation.as_str(),
-        "userInfo": user_info(attributes),
+        "userInfo": attributes.user.info(),
         "dryRun": attributes.dry_run,
         "options": attributes.options,
     });
@@ -75,18 +75,6 @@ pub(super) fn request(attributes: &Attributes, resource: &Resource) -> Value {
         }
     }
     request
-}
-
-fn user_info(attributes: &Attributes) -> Value {
-    let user = &attributes.user;
-    let mut info = json!({ "username": user.name });
-    if !user.uid.is_empty() {
-        put(&mut info, "uid", json!(user.uid));
-    }
-    if !user.groups.is_empty() {
-        put(&mut info, "groups", json!(user.groups));
-    }
-    info
 }
 
 /// What a webhook answered, checked.
