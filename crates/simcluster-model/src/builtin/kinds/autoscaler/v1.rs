@@ -265,7 +265,7 @@ fn new_behavior(behavior: &Value) -> Value {
             })
             .collect(),
         Value::Array(list) => list.iter().map(new_behavior).collect(),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => behavior.clone(),
     }
 }
 
@@ -311,7 +311,8 @@ fn from_v2(v2: &Value) -> Value {
     if let Some(percent) = metrics.iter().find_map(|metric| utilization(metric, "target")) {
         object::set_path(&mut v1, "spec.targetCPUUtilizationPercentage", percent.clone());
     }
-    if let Some(percent) = current.iter().filter_map(|metric| utilization(metric, "current")).last()
+    if let Some(percent) =
+        current.iter().filter_map(|metric| utilization(metric, "current")).next_back()
     {
         object::set_path(&mut v1, "status.currentCPUUtilizationPercentage", percent.clone());
     }
