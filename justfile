@@ -17,7 +17,7 @@ test *ARGS:
 
 # The tests again on a real etcd and kube-apiserver
 control-plane *ARGS:
-    TEST_CLUSTER=control-plane KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(hack/kube-assets/build)}" cargo test --workspace --test '*' --example own_operator {{ ARGS }}
+    TEST_CLUSTER=control-plane KUBEBUILDER_ASSETS="${KUBEBUILDER_ASSETS:-$(hack/kube-assets/build)}" cargo test --workspace --test fidelity --test env --test integration --test e2e --example own_operator {{ ARGS }}
 
 # The black box tests on the cluster of the current kubeconfig, if its context is one of kind's
 e2e *ARGS:

@@ -52,20 +52,23 @@ fn measure(apps: usize) -> anyhow::Result<()> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build()?;
     let begin = Instant::now();
-    runtime.block_on(settle(apps))?;
+    let requests = runtime.block_on(settle(apps))?;
     let (wall, (cpu, peak)) = (begin.elapsed(), usage()?);
-    let each = cpu.as_secs_f64() * 1e3 / f64::from(u32::try_from(apps)?);
+    let of_one = |amount: f64| Ok::<_, anyhow::Error>(amount / f64::from(u32::try_from(apps)?));
     writeln!(
         std::io::stdout(),
-        "{apps:>7} apps  {:>7.2} s CPU  {each:>6.2} ms/app  {:>7.2} s wall  {:>6} MiB peak",
+        "{apps:>7} apps  {:>7.2} s CPU  {:>6.2} ms/app  {:>5.1} requests/app  {:>7.2} s wall  {:>6} MiB peak",
         cpu.as_secs_f64(),
+        of_one(cpu.as_secs_f64() * 1e3)?,
+        of_one(f64::from(u32::try_from(requests)?))?,
         wall.as_secs_f64(),
         peak / 1024
     )?;
     Ok(())
 }
 
-async fn settle(apps: usize) -> anyhow::Result<()> {
+/// Brings so many apps to rest; how many requests that takes is returned.
+async fn settle(apps: usize) -> anyhow::Result<usize> {
     let definition = serde_json::to_value(simpleapp::definition())?;
     let cluster = SimCluster::builder().crd(definition).start().context("start a cluster")?;
     install(&cluster.client()).await?;
@@ -105,7 +108,7 @@ async fn settle(apps: usize) -> anyhow::Result<()> {
     });
     anyhow::ensure!(available.count() == apps, "not all apps became available");
     operator.abort();
-    Ok(())
+    Ok(cluster.position())
 }
 
 /// Installs what the operator needs beside the CRD.

@@ -2,13 +2,13 @@
 //!
 //! `just bench [OBJECTS]`, or `cargo run --profile bench -p simcluster --example bench [OBJECTS]`. With
 //! `KUBEBUILDER_ASSETS` (`hack/kube-assets/build` prints it) the real one is measured in the same run.
-//! Compare ratios, not seconds: those are the machine's.
+//! All figures are CPU time, so that a busy machine changes them little; compare ratios all the same.
 //!
-//! - in process: what a test pays. Requests go through kube's client, watches are counted as lines.
-//! - growth: the same work on ten and a hundred times as many objects. Linear cost shows as equal times
-//!   for one object.
-//! - served: CPU time of the server's processes for one request over HTTPS.
-#![expect(clippy::disallowed_methods, reason = "a benchmark reads the machine's clock")]
+//! - in process: what a test pays, kube's client included, for a tenth, all and ten times the objects.
+//!   Linear cost shows as equal times for one object.
+//! - served: what the server's processes pay for the same requests over HTTPS.
+//!
+//! Each column is measured by a process of its own, which prints its rows for the one that started it.
 
 #[path = "bench/in_process.rs"]
 mod in_process;
@@ -16,32 +16,54 @@ mod in_process;
 mod machine;
 #[path = "bench/served.rs"]
 mod served;
-
-use std::io::Write as _;
+#[path = "bench/table.rs"]
+mod table;
+#[path = "bench/workload.rs"]
+mod workload;
 
 use anyhow::Context as _;
+
+use crate::table::Table;
+
+/// Argument of the process that measures a cluster of its own.
+const IN_PROCESS: &str = "--in-process";
+/// Argument of the process that serves a simulated cluster.
+const SERVE: &str = "--serve";
+/// Argument of the process that measures the cluster that `TEST_CLUSTER` names.
+const SERVED: &str = "--served";
+
+/// More objects than this would take minutes.
+const OBJECTS_MAX: u32 = 10_000;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        [served::SERVE] => return served::serve(),
-        [served::MEASURE, objects] => return served::measure(objects.parse()?),
-        _ => {}
+        [SERVE] => served::serve(),
+        [IN_PROCESS, objects] => in_process::measure(objects.parse()?),
+        [SERVED, objects] => served::measure(objects.parse()?),
+        [] => compare(OBJECTS_MAX),
+        [objects] => compare(objects.parse().context("OBJECTS must be a number")?),
+        _ => anyhow::bail!("one argument at most: the number of objects"),
     }
-    let objects: u32 = match arguments.first() {
-        Some(text) => text.parse().context("OBJECTS must be a number")?,
-        None => 10_000,
-    };
-    say("in process")?;
-    in_process::run(objects)?;
-    say("\ngrowth: microseconds for one object")?;
-    in_process::growth(&[objects / 10, objects, objects.saturating_mul(10)])?;
-    say("\nserved: microseconds of the server's CPU for one")?;
-    served::compare(objects.min(4_000))
 }
 
-/// Prints a line.
-fn say(text: &str) -> anyhow::Result<()> {
-    writeln!(std::io::stdout(), "{text}").context("standard output is closed")
+/// Measures everything and prints it.
+fn compare(objects: u32) -> anyhow::Result<()> {
+    anyhow::ensure!((10..=OBJECTS_MAX).contains(&objects), "OBJECTS: 10 to {OBJECTS_MAX}");
+    let mut grown = Table::new("in process");
+    for size in [objects / 10, objects, objects * 10] {
+        grown.measure(&format!("{size} objects"), &[IN_PROCESS, &size.to_string()], "sim")?;
+    }
+    grown.print()?;
+    let mut both = Table::new("served over HTTPS");
+    both.measure("simulated", &[SERVED, &objects.to_string()], "sim")?;
+    if std::env::var_os("KUBEBUILDER_ASSETS").is_some() {
+        both.measure("real", &[SERVED, &objects.to_string()], "control-plane")?;
+    }
+    both.print()?;
+    if both.columns() == 1 {
+        table::say("KUBEBUILDER_ASSETS is not set: no real server was measured.")?;
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::json;
 use simcluster::User;
-use simcluster::env::{self, Needs};
+use simcluster::env::{self, Backend, Needs};
 use simcluster::faults::On;
 use simcluster::{NotSettled, Settle, SimCluster, StartError};
 
@@ -48,7 +48,7 @@ async fn a_busy_operator_stops_no_timeout() {
 #[test]
 #[should_panic(expected = "admin: patch configmaps test-1/beat")]
 fn a_test_with_a_busy_operator_ends() {
-    env::run(&Needs::default().only([]), async |cluster| {
+    env::run_on(Backend::Sim, &Needs::default().only([]), async |cluster| {
         let namespace = cluster.namespace().await;
         let api: Api<ConfigMap> = Api::namespaced(cluster.client(), &namespace);
         let beat = serde_json::from_value(json!({ "metadata": { "name": "beat" } })).unwrap();

@@ -370,6 +370,9 @@ impl Files<'_> {
             format!("--root-ca-file={}", self.path("ca.crt")),
             format!("--service-account-private-key-file={}", self.path("sa.key")),
             "--use-service-account-credentials=false".to_owned(),
+            // Its usual 20 requests a second are few for all tests of a binary at once.
+            "--kube-api-qps=1000".to_owned(),
+            "--kube-api-burst=1000".to_owned(),
             // There are no machines behind the nodes here.
             "--controllers=*,-nodeipam,-nodelifecycle".to_owned(),
         ]
