@@ -37,6 +37,7 @@ SERVED = {
     "authorization.k8s.io/v1": ["localsubjectaccessreviews", "selfsubjectaccessreviews",
                                 "selfsubjectrulesreviews", "subjectaccessreviews"],
     "autoscaling/v2": ["horizontalpodautoscalers"],
+    "autoscaling/v1": ["horizontalpodautoscalers"],
     "batch/v1": ["jobs"],
     "networking.k8s.io/v1": ["ingressclasses", "ingresses", "networkpolicies"],
     "policy/v1": ["poddisruptionbudgets"],

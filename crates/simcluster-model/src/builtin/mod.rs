@@ -58,7 +58,7 @@ pub(crate) fn resources(
             let entries = discovery(&api_version).map(Vec::as_slice).unwrap_or_default();
             for entry in entries.iter().filter(|entry| !text(entry, "name").contains('/')) {
                 let plural = text(entry, "name");
-                let kind = kinds::of(&group, plural);
+                let kind = kinds::of(&group, version, plural);
                 let rules = others(&group, plural).or_else(|| Some(strategy::of(kind?)));
                 let rules = rules.expect("a test looks at each");
                 out.push(Arc::new(resource(&group, version, entry, entries, kind, rules)));
@@ -175,7 +175,7 @@ fn resource(
         selectable_fields: Vec::new(),
         printer_columns: Vec::new(),
         storage_key: format!("{storage_group}/{plural}"),
-        storage_version: version.to_owned(),
+        storage_version: rules.and_then(|kind| kind.storage_version).unwrap_or(version).to_owned(),
         schema,
         strategy,
     }

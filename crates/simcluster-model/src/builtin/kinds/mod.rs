@@ -56,6 +56,7 @@ static ALL: &[&Kind] = &[
     &review::SELF_SUBJECT_RULES,
     &review::SUBJECT_ACCESS,
     &autoscaler::KIND,
+    &autoscaler::KIND_V1,
     &job::KIND,
     &ingress::KIND,
     &ingress_class::KIND,
@@ -72,28 +73,28 @@ static ALL: &[&Kind] = &[
     &endpoints::SLICE,
 ];
 
-/// The rules of a kind.
-pub(super) fn of(group: &str, plural: &str) -> Option<&'static Kind> {
-    ALL.iter().copied().find(|kind| kind.group == group && kind.plural == plural)
+/// The rules of a kind in a version.
+pub(super) fn of(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+    let versions =
+        || ALL.iter().copied().filter(|kind| kind.group == group && kind.plural == plural);
+    let own = versions().find(|kind| kind.version == version);
+    own.or_else(|| versions().find(|kind| kind.version.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::registry;
 
     #[test]
     fn each_kind_is_in_the_data_and_the_other_way_round() {
-        let ruled: BTreeSet<(&str, &str)> =
-            ALL.iter().map(|kind| (kind.group, kind.plural)).collect();
-        assert_eq!(ruled.len(), ALL.len(), "no kind is ruled twice");
-        let mut served: BTreeSet<(&str, &str)> = registry::built_in()
-            .iter()
-            .map(|one| (one.group.as_str(), one.plural.as_str()))
-            .collect();
-        assert!(served.remove(&("apiextensions.k8s.io", "customresourcedefinitions")));
-        assert_eq!(ruled, served);
+        let mut unused = ALL.to_vec();
+        for resource in registry::built_in() {
+            let kind = of(&resource.group, &resource.version, &resource.plural);
+            let is_definition = resource.plural == "customresourcedefinitions";
+            assert_eq!(kind.is_none(), is_definition, "{}", resource.plural);
+            unused.retain(|one| kind.is_none_or(|kind| !std::ptr::eq(*one, kind)));
+        }
+        assert!(unused.is_empty(), "{unused:?}");
     }
 }
