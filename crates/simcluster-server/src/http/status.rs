@@ -14,9 +14,9 @@ pub(super) struct Ordered<'a>(pub(super) &'a Value);
 
 impl Serialize for Ordered<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Object(map) if is_status(self.0) => Fields(map, &STATUS).serialize(serializer),
-            other => other.serialize(serializer),
+        match self.0.as_object().filter(|_| is_status(self.0)) {
+            Some(map) => Fields(map, &STATUS).serialize(serializer),
+            None => self.0.serialize(serializer),
         }
     }
 }
