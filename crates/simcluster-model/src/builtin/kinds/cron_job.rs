@@ -114,6 +114,10 @@ fn time_zone(zone: Option<&str>, faults: &mut Faults) {
         let why =
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         faults.invalid(field, &json!(zone), why);
+        // The one that is known is the server's own.
+        if zone != "Local" {
+            faults.invalid(field, &json!(zone), &format!("unknown time zone {zone}"));
+        }
     }
 }
 

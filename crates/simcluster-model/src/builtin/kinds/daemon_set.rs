@@ -105,7 +105,7 @@ fn strategy(strategy: &Value, faults: &mut Faults) {
             let shown = format!(r#"{{"Type":{other:?},"RollingUpdate":null}}"#);
             let mut fault = FieldError::not_supported(field, &Value::Null, &[]);
             fault.body = format!(
-                r#"Unsupported value: {shown}: supported values: "OnDelete", "RollingUpdate""#
+                r#"Unsupported value: {shown}: supported values: "RollingUpdate", "OnDelete""#
             );
             faults.add(fault);
         }

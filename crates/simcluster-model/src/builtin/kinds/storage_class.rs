@@ -45,8 +45,10 @@ fn validate(class: &Value) -> Vec<FieldError> {
 
 fn validate_update(class: &Value, old: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
-    for field in ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"] {
-        faults.immutable(field, at(class, &[field]), at(old, &[field]));
+    for field in ["provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"] {
+        if at(class, &[field]) != at(old, &[field]) {
+            faults.invalid(field, &Value::Null, "field is immutable");
+        }
     }
     faults.0
 }

@@ -9,8 +9,11 @@ use crate::builtin::defaults::{Fields, inner, set};
 use crate::builtin::kind::Kind;
 use crate::builtin::pod_template::node_term;
 use crate::builtin::value::{at, items, text};
+use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::object;
+use crate::resource::{Resource, Surroundings};
+use crate::time::format_seconds;
 
 /// Where the bytes can be, in the order in which the server looks.
 const SOURCES: [&str; 22] = [
@@ -43,12 +46,11 @@ pub(super) static KIND: Kind = Kind {
     status_subresource: true,
     returns_deleted_object: true,
     default,
-    prepare_for_create: |volume| object::put(volume, "status", json!({ "phase": "Pending" })),
+    allocate_for_create,
     validate,
     validate_update: Some(validate_update),
     warnings,
     cells,
-    field_labels: &[("name", &["metadata.name"])],
     ..Kind::new("", "persistentvolumes")
 };
 
@@ -57,6 +59,17 @@ fn default(volume: &mut Fields) {
     set(spec, "persistentVolumeReclaimPolicy", || json!("Retain"));
     set(spec, "volumeMode", || json!("Filesystem"));
     set(inner(volume, "status"), "phase", || json!("Pending"));
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "has the form of all kinds' rules")]
+fn allocate_for_create(
+    _resource: &Resource,
+    volume: &mut Value,
+    around: &mut Surroundings<'_>,
+) -> Result<(), ApiError> {
+    let now = format_seconds(around.now);
+    object::put(volume, "status", json!({ "phase": "Pending", "lastPhaseTransitionTime": now }));
+    Ok(())
 }
 
 fn validate(volume: &Value) -> Vec<FieldError> {

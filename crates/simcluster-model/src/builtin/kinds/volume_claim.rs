@@ -24,7 +24,6 @@ pub(super) static KIND: Kind = Kind {
     validate_update: Some(validate_update),
     warnings: |claim, _| claim_warnings(at(claim, &["spec"]).unwrap_or(&Value::Null), "spec"),
     cells,
-    field_labels: &[("name", &["metadata.name"])],
     ..Kind::new("", "persistentvolumeclaims")
 };
 
