@@ -14,6 +14,7 @@ use crate::store;
 use crate::verbs::selectors;
 use simcluster_model::codec::body;
 use simcluster_model::error::{ApiError, Cause, Details, Names};
+use simcluster_model::fieldmanager::Versions;
 use simcluster_model::object;
 use simcluster_model::time;
 
@@ -46,7 +47,7 @@ pub(super) async fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, Api
     }
     admit(server, call, &options, binding, ObjectKind::new("", "v1", "Binding")).await?;
     let now = time::format_seconds(server.clock().now());
-    let transform = |existing: Option<&Value>| {
+    let transform = |existing: Option<&Value>, _: &dyn Versions| {
         let mut pod = existing.cloned().unwrap_or_default();
         let bound = object::at_path(&pod, "spec.nodeName").and_then(Value::as_str);
         if let Some(bound) = bound.filter(|name| !name.is_empty()) {
@@ -211,7 +212,7 @@ pub(super) async fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome,
     let given = body::parse(&call.body, &call.content_type, &call.resource)?.value;
     let finalizers = object::at_path(&given, "spec.finalizers").cloned();
     let version = object::resource_version(&given).to_owned();
-    let transform = |existing: Option<&Value>| {
+    let transform = |existing: Option<&Value>, _: &dyn Versions| {
         let mut namespace = existing.cloned().unwrap_or_default();
         let spec = object::as_map(object::child(&mut namespace, "spec"));
         match finalizers.clone().filter(|list| list.as_array().is_some_and(|l| !l.is_empty())) {

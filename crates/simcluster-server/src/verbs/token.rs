@@ -14,7 +14,8 @@ use crate::server::ApiServer;
 use simcluster_model::builtin::TOKEN_REQUEST;
 use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
-use simcluster_model::{fieldmanager, object, time};
+use simcluster_model::fieldmanager::{self, OneVersion, Writing};
+use simcluster_model::{object, time};
 
 /// How long a token is good for if nobody says, in seconds.
 const SECONDS: i64 = 3600;
@@ -38,7 +39,14 @@ pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, 
     }
     let now = server.clock().now();
     let resource = TOKEN_REQUEST.resource(&call.resource);
-    fieldmanager::record_update(&resource, None, &mut request, &options.manager, "token", now);
+    let writing = Writing {
+        resource: &resource,
+        versions: &OneVersion,
+        manager: &options.manager,
+        subresource: "token",
+        now,
+    };
+    fieldmanager::record_update(&writing, None, &mut request);
     let account = check_account(server, call, &request)?;
     fill(&mut request, &account, &time::format_seconds(now));
     check(&request)?;
