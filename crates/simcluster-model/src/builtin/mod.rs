@@ -34,7 +34,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value, json};
 
 use self::beside::not_registered;
-pub use self::beside::{Beside, SCALE, TOKEN_REQUEST, decode_delete_options};
+pub use self::beside::{BINDING, Beside, EVICTION, SCALE, TOKEN_REQUEST, decode_delete_options};
 pub use self::cells::{age, human_duration, since};
 pub use self::decode::decode_typed;
 pub use self::documentation::documentation;

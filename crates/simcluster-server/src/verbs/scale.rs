@@ -70,6 +70,7 @@ async fn apply_config(
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
     let config = objects::read_apply(call)?;
+    let uid = object::uid(&config.value).to_owned();
     let transform = |existing: Option<&Value>, versions: &dyn Versions| {
         let writing = writing(server, call, options, versions);
         let object = fieldmanager::apply(&writing, existing, &config.value, options.force)?;
@@ -79,7 +80,7 @@ async fn apply_config(
         check_replicas(resource, &call.name, replicas)?;
         Ok(object)
     };
-    finish(server, call, options, None, &transform).await
+    finish(server, call, options, Some(&uid), &transform).await
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.
