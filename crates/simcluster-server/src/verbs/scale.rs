@@ -196,7 +196,10 @@ fn selector(paths: &ScalePaths, object: &Value) -> Option<String> {
     if let Some(path) = &paths.label_selector {
         return object::at_path(object, path).and_then(Value::as_str).map(str::to_owned);
     }
-    let labels = object::at_path(object, "spec.selector.matchLabels")?.as_object()?;
+    // The oldest of these kinds selects by labels only.
+    let is_oldest = object.get("kind").and_then(Value::as_str) == Some("ReplicationController");
+    let labels = if is_oldest { "spec.selector" } else { "spec.selector.matchLabels" };
+    let labels = object::at_path(object, labels)?.as_object()?;
     let terms: Vec<String> = labels
         .iter()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))

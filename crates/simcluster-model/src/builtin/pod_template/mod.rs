@@ -6,7 +6,7 @@ mod overlaps;
 pub(super) mod resources;
 mod warnings;
 
-pub(super) use self::warnings::{claim_warnings, warnings};
+pub(super) use self::warnings::{claim_warnings, node_term, warnings};
 mod scheduling;
 
 use std::collections::BTreeSet;
