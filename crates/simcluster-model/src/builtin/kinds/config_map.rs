@@ -11,7 +11,8 @@ use crate::names;
 
 /// `configmaps`.
 pub(super) static KIND: Kind = Kind {
-    frozen: &["data", "binaryData"],
+    // An empty `data` is the default.
+    frozen: &["binaryData"],
     prepare_for_create: |map| drop_empty(map, KIND.frozen),
     prepare_for_update: |_, _, map, old| thaw(map, old, KIND.frozen),
     validate,
