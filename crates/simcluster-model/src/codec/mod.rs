@@ -1,10 +1,11 @@
 //! Request bodies: JSON, YAML and protobuf as the API server reads them.
 
 pub mod body;
+pub mod declared;
 pub mod json;
 pub(crate) mod nesting;
 mod node;
-pub(crate) mod protobuf;
+mod protobuf;
 pub mod yaml;
 
 #[cfg(test)]

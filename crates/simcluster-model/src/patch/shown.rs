@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::json::steps;
-use crate::codec::protobuf::{self, Field};
+use crate::codec::declared::Type;
 use crate::golang;
 
 /// The containers that a patch has opened.
@@ -60,25 +60,36 @@ fn opened_by_merge(patch: &Value) -> Opened {
 
 fn text_of(patched: &Value, opened: &Opened, definition: Option<&str>) -> String {
     let mut out = String::new();
-    let kind = definition.map(|definition| format!("={definition}"));
-    write(patched, kind.as_deref().unwrap_or_default(), Some(opened), &mut out);
+    write(patched, definition.map_or(Type::Other, Type::of_definition), Some(opened), &mut out);
     out
 }
 
-/// `kind` is a type as the field numbers name it: `=definition`, `[]item`, `{}value`, or nothing that
-/// matters.
-fn write(value: &Value, kind: &str, opened: Option<&Opened>, out: &mut String) {
+fn write(value: &Value, of: Type, opened: Option<&Opened>, out: &mut String) {
+    let below = |key: &str| opened.and_then(|opened| opened.0.get(key));
     match value {
-        Value::Object(map) => object(map, kind, opened, out),
+        Value::Object(map) => {
+            let mut members = of.members(map);
+            if opened.is_some() {
+                members.sort_by_key(|(key, ..)| *key);
+            }
+            out.push('{');
+            for (index, (key, value, of)) in members.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                out.push_str(&Value::from(key.as_str()).to_string());
+                out.push(':');
+                write(value, of, below(key), out);
+            }
+            out.push('}');
+        }
         Value::Array(items) => {
-            let item_kind = kind.strip_prefix("[]").unwrap_or_default();
             out.push('[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
                     out.push(',');
                 }
-                let opened = opened.and_then(|opened| opened.0.get(&index.to_string()));
-                write(item, item_kind, opened, out);
+                write(item, of.item(), below(&index.to_string()), out);
             }
             out.push(']');
         }
@@ -86,40 +97,6 @@ fn write(value: &Value, kind: &str, opened: Option<&Opened>, out: &mut String) {
             out.push_str(&value.to_string());
         }
     }
-}
-
-fn object(map: &Map<String, Value>, kind: &str, opened: Option<&Opened>, out: &mut String) {
-    let fields = kind.strip_prefix('=').map(declared).unwrap_or_default();
-    let place = |key: &str| fields.iter().position(|field| field.name() == key);
-    let mut members: Vec<(&String, &Value)> = map.iter().collect();
-    if opened.is_none() {
-        // Stable, so what no type declares stays in the order of its keys.
-        members.sort_by_key(|(key, _)| place(key).unwrap_or(usize::MAX));
-    }
-    out.push('{');
-    for (index, (key, value)) in members.into_iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        out.push_str(&Value::from(key.as_str()).to_string());
-        out.push(':');
-        let kind = match kind.strip_prefix("{}") {
-            Some(kind) => kind,
-            None => place(key).and_then(|at| fields.get(at)).map_or("", |field| field.kind()),
-        };
-        write(value, kind, opened.and_then(|opened| opened.0.get(key)), out);
-    }
-    out.push('}');
-}
-
-/// The fields of a definition, those of its inlined parts in their place.
-fn declared(definition: &str) -> Vec<&'static Field> {
-    let own = protobuf::fields(definition).iter();
-    own.flat_map(|field| match field.kind().strip_prefix('=') {
-        Some(inlined) if field.name().is_empty() => declared(inlined),
-        _ => vec![field],
-    })
-    .collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use serde_json::Value;
+use simcluster_model::codec::declared::Declared;
 
 use crate::http::accept::Format;
 use crate::http::response::{self, Body, Writing};
@@ -16,19 +17,23 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
     if writing.format != Format::Json || writing.pretty {
         return response::value(200, writing, &list.to_value());
     }
+    let api_version = list.resource.api_version();
     let item = |stored: &Arc<Value>| {
-        let write = || Bytes::from(json_of(&list.item(stored)));
+        let write = || {
+            let item = list.item(stored);
+            let declared = Declared::of_kind(&item, &api_version, &list.resource.kind);
+            Bytes::from(serde_json::to_vec(&declared).unwrap_or_default())
+        };
         texts.of((stored, &list.resource, None), TextForm::Item, write)
     };
     let items: Vec<Bytes> = list.items.iter().map(item).collect();
     let kind = Value::from(list.resource.list_kind.as_str());
-    let api_version = Value::from(list.resource.api_version());
     let size = items.iter().map(|item| item.len() + 1).sum::<usize>();
     let mut text = Vec::with_capacity(size + 256);
     text.extend_from_slice(b"{\"kind\":");
     text.extend(json_of(&kind));
     text.extend_from_slice(b",\"apiVersion\":");
-    text.extend(json_of(&api_version));
+    text.extend(json_of(&Value::from(api_version.as_str())));
     text.extend_from_slice(b",\"metadata\":");
     text.extend(json_of(&list.metadata));
     text.extend_from_slice(b",\"items\":[");

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::gate;
 use crate::http::accept::{Accepted, Format};
-use crate::http::status::Ordered;
+use simcluster_model::codec::declared::Declared;
 use simcluster_model::codec::yaml;
 use simcluster_model::error::ApiError;
 
@@ -121,9 +121,9 @@ impl Writing {
         let written = match (self.format, self.pretty) {
             (Format::Yaml, _) => return yaml::write(value).into_bytes(),
             (Format::Json, true) => {
-                return serde_json::to_vec_pretty(&Ordered(value)).unwrap_or_default();
+                return serde_json::to_vec_pretty(&Declared::new(value)).unwrap_or_default();
             }
-            (Format::Json, false) => serde_json::to_vec(&Ordered(value)),
+            (Format::Json, false) => serde_json::to_vec(&Declared::new(value)),
         };
         let mut text = written.unwrap_or_default();
         text.push(b'\n');

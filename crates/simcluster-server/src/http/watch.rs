@@ -10,12 +10,12 @@ use serde::Serialize;
 use crate::gate::{self, Stage, Stop};
 use crate::http::present::Presentation;
 use crate::http::response::Body;
-use crate::http::status::Ordered;
 use crate::http::texts::Texts;
 use crate::server::ApiServer;
 use crate::trace::Request;
 use crate::verbs::{Shown, WatchEvent};
 use simcluster_clock::Clock;
+use simcluster_model::codec::declared::Declared;
 use simcluster_model::object;
 
 /// An answered watch: its events, and how they are written.
@@ -107,7 +107,7 @@ impl End {
     fn of(stop: &Stop, line: Option<Bytes>) -> Self {
         match stop {
             Stop::Fail(error) => {
-                let line = text(&Line { kind: "ERROR", object: Ordered(&error.to_status()) });
+                let line = text(&Line { kind: "ERROR", object: Declared::new(&error.to_status()) });
                 Self { line: Some(line), breaks: false }
             }
             Stop::Reset => Self { line: None, breaks: true },
@@ -129,7 +129,7 @@ fn line(
     let WatchEvent { kind, object } = event;
     let write = |object: Shown| {
         let object = presentation.event(object.into_value(), first, clock.now())?;
-        Some(text(&Line { kind, object: Ordered(&object) }))
+        Some(text(&Line { kind, object: Declared::new(&object) }))
     };
     let shared = presentation.line_form(kind);
     match (&object, shared) {
@@ -153,5 +153,5 @@ fn text(line: &Line<'_>) -> Bytes {
 struct Line<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
-    object: Ordered<'a>,
+    object: Declared<'a>,
 }

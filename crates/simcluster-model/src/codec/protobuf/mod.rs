@@ -27,29 +27,24 @@ const MAGIC: &[u8] = b"k8s\0";
 /// Messages nested deeper than this are refused.
 const DEPTH_MAX: usize = 64;
 
-/// Number, name (empty: the message's fields stand in this one's place) and type of a field.
+/// Number, name in JSON (empty: the message's fields stand in this one's place) and type of a field.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Field(u64, String, String);
+pub(super) struct Field(u64, String, String);
 
 impl Field {
     /// Its name in JSON; empty if its fields stand in its place.
-    pub(crate) fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.1
     }
 
     /// Its type: `=definition`, `[]item`, `{}value`, or the name of a simple one.
-    pub(crate) fn kind(&self) -> &str {
+    pub(super) fn kind(&self) -> &str {
         &self.2
     }
 }
 
-/// The fields of a definition in the order in which its Go type declares them; none if it has no
-/// protobuf form.
-pub(crate) fn fields(definition: &str) -> &'static [Field] {
-    DEFINITIONS.get(definition).map(Vec::as_slice).unwrap_or_default()
-}
-
-static DEFINITIONS: LazyLock<BTreeMap<String, Vec<Field>>> = LazyLock::new(|| {
+/// The fields of each definition, in the order in which its Go type declares them.
+pub(super) static DEFINITIONS: LazyLock<BTreeMap<String, Vec<Field>>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("fields.json"))
         .expect("the field numbers are part of this program and parse")
 });
