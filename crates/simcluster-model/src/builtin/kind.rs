@@ -8,7 +8,7 @@ use super::labels::Labels;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
-use crate::object::{as_map, at_path};
+use crate::object::{at_path, same_but};
 use crate::resource::{Resource, Surroundings};
 use crate::schema::Schema;
 
@@ -35,14 +35,7 @@ impl Generation {
             Generation::None | Generation::Constant => false,
             Generation::Spec => differs("spec"),
             Generation::SpecOrAnnotations => differs("spec") || differs("metadata.annotations"),
-            Generation::AllButMetadata => {
-                let rest = |value: &Value| {
-                    let mut rest = value.clone();
-                    as_map(&mut rest).remove("metadata");
-                    rest
-                };
-                rest(object) != rest(old)
-            }
+            Generation::AllButMetadata => !same_but(object, old, "metadata"),
         }
     }
 }
@@ -88,8 +81,8 @@ pub(super) struct Kind {
     pub(super) knows_finalizers: bool,
     /// From the form of this kind to the stored one.
     pub(super) encode_stored: fn(&Resource, Value) -> Value,
-    /// From the stored form to that of this kind.
-    pub(super) decode_stored: fn(&Resource, Value) -> Value,
+    /// From the stored form to that of this kind, if they differ.
+    pub(super) decode_stored: Option<fn(&Resource, Value) -> Value>,
     /// When `metadata.generation` rises.
     pub(super) generation: Generation,
     /// Whether the status is written through its subresource only.
@@ -138,7 +131,7 @@ impl Kind {
             name_faults: names::dns1123_subdomain,
             knows_finalizers: true,
             encode_stored: |_, object| object,
-            decode_stored: |_, object| object,
+            decode_stored: None,
             generation: Generation::None,
             status_subresource: false,
             keeps_status_on_create: false,

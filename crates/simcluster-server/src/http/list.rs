@@ -17,7 +17,10 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
         return response::value(200, writing, &list.to_value());
     }
     let item = |stored: &Arc<Value>| {
-        let write = || Bytes::from(json_of(&list.item(stored)));
+        let write = || match list.item_as_stored(stored) {
+            Some(item) => Bytes::from(serde_json::to_vec(&item).unwrap_or_default()),
+            None => Bytes::from(json_of(&list.item(stored))),
+        };
         texts.of((stored, &list.resource, None), TextForm::Item, write)
     };
     let items: Vec<Bytes> = list.items.iter().map(item).collect();

@@ -15,6 +15,7 @@ mod token;
 mod watch;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -290,6 +291,16 @@ impl List {
     #[must_use]
     pub fn object(&self, stored: &Value) -> Value {
         read(&self.resource, stored)
+    }
+
+    /// [`Self::item`] of an object that is stored as it is shown, without a copy of it.
+    #[must_use]
+    pub fn item_as_stored<'a>(&self, stored: &'a Value) -> Option<BTreeMap<&'a str, &'a Value>> {
+        if self.resource.custom || !self.resource.strategy.shows_what_is_stored() {
+            return None;
+        }
+        let fields = stored.as_object()?.iter().map(|(field, value)| (field.as_str(), value));
+        Some(fields.filter(|(field, _)| !matches!(*field, "kind" | "apiVersion")).collect())
     }
 
     /// An item as the list shows it; those of built-in kinds do not repeat kind and version (row LI01).

@@ -157,13 +157,16 @@ impl<'a> Write<'a> {
     /// Creates the object, trying further names where the server makes them.
     pub(super) async fn create(&self, object: Value) -> Result<Value, ApiError> {
         let has_prefix = !object::meta_str(&object, "generateName").is_empty();
-        let generated = object::name(&object).is_empty() && has_prefix;
+        if !has_prefix {
+            return self.insert(object).await;
+        }
+        let generated = object::name(&object).is_empty();
         let mut tries = 0;
         loop {
             tries += 1;
             match self.insert(object.clone()).await {
                 // The real server gives up at once on a name that it did not make, and says the same.
-                Err(error) if has_prefix && error.reason == "AlreadyExists" => {
+                Err(error) if error.reason == "AlreadyExists" => {
                     if !generated || tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
                     }
