@@ -66,7 +66,7 @@ impl<'a> Player<'a> {
 
     /// Starts the webhooks of a case.
     pub(crate) async fn start_hooks(&mut self, case: &Case) -> Result<(), Error> {
-        self.hooks = Hooks::start(&case.hooks, &case.parallel).await?;
+        self.hooks = Hooks::start(&case.hooks, &case.parallel)?;
         if !self.hooks.are_there() {
             return Ok(());
         }
@@ -135,14 +135,13 @@ impl<'a> Player<'a> {
         let deadline = Instant::now() + STEP;
         let aside = step.called.as_ref().is_some_and(|called| called.aside);
         loop {
-            // Only a real server does things that no request waits for.
-            if aside && self.target.is_real() {
-                self.hooks.quiet().await;
+            if aside {
+                self.hooks.quiet(self.target.is_real()).await;
             }
             self.hooks.begin(&self.names);
             let answer = self.send(step).await?;
-            if aside && self.target.is_real() {
-                self.hooks.quiet().await;
+            if aside {
+                self.hooks.quiet(self.target.is_real()).await;
             }
             self.placeholders.reviews = self.hooks.reviews();
             let calls = self.hooks.calls(step.called.as_ref().map_or(&[], |called| &called.hooks));

@@ -62,6 +62,11 @@ pub fn resource_version(object: &Value) -> &str {
     meta_str(object, "resourceVersion")
 }
 
+/// Sets `metadata.resourceVersion`.
+pub fn set_resource_version(object: &mut Value, revision: u64) {
+    metadata_mut(object).insert("resourceVersion".to_owned(), Value::from(revision.to_string()));
+}
+
 /// `metadata.generation`; 0 if it is not there.
 #[must_use]
 pub fn generation(object: &Value) -> i64 {

@@ -3,6 +3,7 @@
 
 pub mod admission;
 pub mod auth;
+mod conversion;
 pub mod gate;
 pub mod http;
 mod lifecycle;

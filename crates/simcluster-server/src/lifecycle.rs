@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::server::ApiServer;
 use simcluster_model::crd::{self, FINALIZER as CLEANUP};
-use simcluster_model::fieldmanager;
+use simcluster_model::fieldmanager::{self, OneVersion, Writing};
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 use simcluster_model::time;
@@ -195,8 +195,14 @@ fn write_status(server: &ApiServer, name: &str, change: impl Fn(&Value) -> Optio
         object::put(&mut changed, "status", status);
         let now = server.clock().now();
         if let Some(resource) = server.find_stored(DEFINITIONS) {
-            let live = Some(current);
-            fieldmanager::record_update(&resource, live, &mut changed, MANAGER, "status", now);
+            let writing = Writing {
+                resource: &resource,
+                versions: &OneVersion,
+                manager: MANAGER,
+                subresource: "status",
+                now,
+            };
+            fieldmanager::record_update(&writing, Some(current), &mut changed);
         }
         Some(Some(changed))
     });

@@ -11,6 +11,7 @@ use crate::admission::{Chain, Plugin, count_quotas};
 use crate::auth::account_tokens::SigningKey;
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
+use crate::conversion::VersionCaches;
 use crate::gate::Gate;
 use crate::http::openapi;
 use crate::http::texts::Texts;
@@ -35,6 +36,7 @@ pub struct ApiServer {
     custom: Mutex<BTreeMap<Id, Arc<Resource>>>,
     served: RwLock<Arc<Resources>>,
     texts: Texts,
+    version_caches: VersionCaches,
     openapi_v2: openapi::Kept,
     /// What tokens of `ServiceAccounts` are signed with.
     token_key: RwLock<SigningKey>,
@@ -82,6 +84,7 @@ impl ApiServer {
             custom: Mutex::default(),
             served: RwLock::new(Arc::new(Resources::with_custom([]))),
             texts: Texts::default(),
+            version_caches: VersionCaches::default(),
             openapi_v2: openapi::Kept::default(),
             token_key: RwLock::new(SigningKey::new(&format!("tokens/{seed}"))),
             scopes: Mutex::default(),
@@ -197,6 +200,11 @@ impl ApiServer {
         &self.texts
     }
 
+    /// Objects in the versions that webhooks make.
+    pub(crate) fn version_caches(&self) -> &VersionCaches {
+        &self.version_caches
+    }
+
     /// The OpenAPI v2 document that was written last.
     pub(crate) fn openapi_v2(&self) -> &openapi::Kept {
         &self.openapi_v2
@@ -245,6 +253,7 @@ impl ApiServer {
             custom.insert(id, Arc::new(resource));
         }
         self.publish(Resources::with_custom(custom.values()));
+        self.forget_versions();
         // Open watches look whether their resource is still the same.
         self.store().touch(&format!("{group}/{plural}"));
     }

@@ -5,6 +5,7 @@ mod serve;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::net::{SocketAddr, TcpListener as Listener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsAcceptor;
@@ -62,14 +64,16 @@ pub(crate) struct Hooks {
     authority: String,
     /// Webhooks that are called at once, in the order in which their calls are told.
     parallel: Vec<String>,
-    servers: JoinSet<()>,
+    /// They run as long as it is there, on a thread of their own: in the machine's time, whatever that
+    /// of the conversation is.
+    running: Option<oneshot::Sender<()>>,
     /// Ports on which nobody listens.
     refused: Vec<TcpSocket>,
 }
 
 impl Hooks {
     /// Starts the webhooks of a case.
-    pub(crate) async fn start(
+    pub(crate) fn start(
         rules: &BTreeMap<String, Vec<Rule>>,
         parallel: &[String],
     ) -> Result<Self, Error> {
@@ -79,14 +83,21 @@ impl Hooks {
         }
         let (acceptor, authority) = certificate().map_err(Error::Webhook)?;
         hooks.authority = authority;
+        let mut servers = Vec::new();
         for (name, rules) in rules {
-            hooks.add(name, rules, &acceptor).await.map_err(Error::Webhook)?;
+            let listener = hooks.add(name, rules).map_err(Error::Webhook)?;
+            let hook =
+                Hook { name: name.clone(), rules: rules.clone(), log: Arc::clone(&hooks.log) };
+            servers.extend(listener.map(|listener| (listener, hook)));
         }
+        hooks.running = Some(run(servers, acceptor).map_err(Error::Webhook)?);
         Ok(hooks)
     }
 
-    async fn add(&mut self, name: &str, rules: &[Rule], tls: &TlsAcceptor) -> io::Result<()> {
-        let anywhere = ([127, 0, 0, 1], 0).into();
+    /// Finds a port for a webhook; nobody is to listen on that of one that refuses.
+    fn add(&mut self, name: &str, rules: &[Rule]) -> io::Result<Option<Listener>> {
+        let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut listens = None;
         let address = if rules.iter().any(|rule| rule.refuse) {
             // Bound, so that nobody else gets the port, but not listening.
             let socket = TcpSocket::new_v4()?;
@@ -95,15 +106,14 @@ impl Hooks {
             self.refused.push(socket);
             address
         } else {
-            let listener = TcpListener::bind(anywhere).await?;
+            let listener = Listener::bind(anywhere)?;
+            listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
-            let hook =
-                Hook { name: name.to_owned(), rules: rules.to_vec(), log: Arc::clone(&self.log) };
-            self.servers.spawn(serve::serve(listener, tls.clone(), hook));
+            listens = Some(listener);
             address
         };
         self.addresses.insert(name.to_owned(), address.to_string());
-        Ok(())
+        Ok(listens)
     }
 
     /// Values that steps refer to in braces: URLs and the authority.
@@ -147,8 +157,12 @@ impl Hooks {
         locked(&self.log).reviews.clone()
     }
 
-    /// Waits until no call has come for a while.
-    pub(crate) async fn quiet(&self) {
+    /// Waits until no call has come for a while. Where time is not the machine's it stands still as long
+    /// as a webhook is being called.
+    pub(crate) async fn quiet(&self, real: bool) {
+        if !real {
+            return sleep(QUIET).await;
+        }
         let began = Instant::now();
         loop {
             let last = locked(&self.log).calls.iter().map(|call| call.at).max();
@@ -176,6 +190,30 @@ impl Hooks {
         }
         calls
     }
+}
+
+/// Has webhooks answer until what is returned is dropped.
+fn run(servers: Vec<(Listener, Hook)>, tls: TlsAcceptor) -> io::Result<oneshot::Sender<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (running, stopped) = oneshot::channel::<()>();
+    let mut listeners = Vec::new();
+    {
+        let _inside = runtime.enter();
+        for (listener, hook) in servers {
+            listeners.push((TcpListener::from_std(listener)?, hook));
+        }
+    }
+    std::thread::spawn(move || {
+        runtime.block_on(async move {
+            let mut serving = JoinSet::new();
+            for (listener, hook) in listeners {
+                serving.spawn(serve::serve(listener, tls.clone(), hook));
+            }
+            // It is never sent, only dropped.
+            stopped.await.unwrap_or_default();
+        });
+    });
+    Ok(running)
 }
 
 fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {

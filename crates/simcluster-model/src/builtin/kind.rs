@@ -1,19 +1,20 @@
 //! The facts of a built-in kind, and what most kinds have in common.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::cells::View;
+use super::decode_typed;
 use super::defaults::Fields;
 use super::labels::Labels;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
-use crate::object::{at_path, same_but};
+use crate::object::{at_path, put, same_but};
 use crate::resource::{Resource, Surroundings};
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 
 /// When `metadata.generation` rises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Generation {
     /// The kind does not count it.
     None,
@@ -21,6 +22,8 @@ pub(super) enum Generation {
     Constant,
     /// With the spec.
     Spec,
+    /// With the spec of the form that this makes.
+    SpecOf(fn(&Value) -> Value),
     /// With the spec or the annotations.
     SpecOrAnnotations,
     /// With anything beside the metadata.
@@ -34,6 +37,7 @@ impl Generation {
         match self {
             Generation::None | Generation::Constant => false,
             Generation::Spec => differs("spec"),
+            Generation::SpecOf(form) => Generation::Spec.rises(&form(object), &form(old)),
             Generation::SpecOrAnnotations => differs("spec") || differs("metadata.annotations"),
             Generation::AllButMetadata => !same_but(object, old, "metadata"),
         }
@@ -45,6 +49,8 @@ impl Generation {
 pub(super) struct Kind {
     /// API group, empty for the core group.
     pub(super) group: &'static str,
+    /// The version that these are the facts of; empty: all that have no facts of their own.
+    pub(super) version: &'static str,
     /// Plural name, as in paths.
     pub(super) plural: &'static str,
     /// Group of the type behind the kind: its objects are stored, and refused, as that type.
@@ -79,6 +85,8 @@ pub(super) struct Kind {
     pub(super) name_faults: fn(&str) -> Vec<String>,
     /// Whether finalizers without a domain must be the server's own.
     pub(super) knows_finalizers: bool,
+    /// The version in which objects are stored, if it is another.
+    pub(super) storage_version: Option<&'static str>,
     /// From the form of this kind to the stored one.
     pub(super) encode_stored: fn(&Resource, Value) -> Value,
     /// From the stored form to that of this kind, if they differ.
@@ -114,6 +122,7 @@ impl Kind {
     pub(super) const fn new(group: &'static str, plural: &'static str) -> Self {
         Self {
             group,
+            version: "",
             plural,
             type_group: group,
             deprecation_warning: None,
@@ -130,6 +139,7 @@ impl Kind {
             status_warnings: |_| Vec::new(),
             name_faults: names::dns1123_subdomain,
             knows_finalizers: true,
+            storage_version: None,
             encode_stored: |_, object| object,
             decode_stored: None,
             generation: Generation::None,
@@ -163,4 +173,14 @@ fn drop_empty_lists(value: &mut Value, schema: &Schema) {
             None => {}
         }
     }
+}
+
+/// An object of another version of its kind: the two differ in what is printed although empty, which
+/// decoding settles.
+pub(super) fn shaped(object: Value, api_version: &str, definition: &str) -> Value {
+    let schema = schema::definition(definition).unwrap_or_default();
+    let mut object =
+        decode_typed(object.clone(), &schema, "").map_or(object, |decoded| decoded.object);
+    put(&mut object, "apiVersion", json!(api_version));
+    object
 }

@@ -34,7 +34,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value, json};
 
 use self::beside::not_registered;
-pub use self::beside::{Beside, SCALE, TOKEN_REQUEST, decode_delete_options};
+pub use self::beside::{BINDING, Beside, EVICTION, SCALE, TOKEN_REQUEST, decode_delete_options};
 pub use self::cells::{age, human_duration, since};
 pub use self::decode::decode_typed;
 pub use self::documentation::documentation;
@@ -58,7 +58,7 @@ pub(crate) fn resources(
             let entries = discovery(&api_version).map(Vec::as_slice).unwrap_or_default();
             for entry in entries.iter().filter(|entry| !text(entry, "name").contains('/')) {
                 let plural = text(entry, "name");
-                let kind = kinds::of(&group, plural);
+                let kind = kinds::of(&group, version, plural);
                 let rules = others(&group, plural).or_else(|| Some(strategy::of(kind?)));
                 let rules = rules.expect("a test looks at each");
                 out.push(Arc::new(resource(&group, version, entry, entries, kind, rules)));
@@ -115,8 +115,8 @@ pub fn kubernetes_version() -> &'static str {
 }
 
 /// An object of a kind of which nothing is known, as bookmarks show it: its names and, of a built-in
-/// kind, what its Go types always print. Those that can be scaled count their replicas by value inside
-/// the server.
+/// kind, what its Go types always print. Those of `apps` that can be scaled count their replicas by value
+/// inside the server.
 #[must_use]
 pub fn empty_object(resource: &Resource) -> Value {
     let names = json!({ "kind": resource.kind, "apiVersion": resource.api_version() });
@@ -126,7 +126,7 @@ pub fn empty_object(resource: &Resource) -> Value {
     // Names alone have nothing that decoding could refuse.
     let decoded = decode_typed(names.clone(), &resource.schema, "");
     let mut object = decoded.map_or(names, |decoded| decoded.object);
-    if resource.scale.is_some() {
+    if resource.scale.is_some() && resource.group == "apps" {
         set_path(&mut object, "spec.replicas", json!(0));
     }
     object
@@ -175,7 +175,7 @@ fn resource(
         selectable_fields: Vec::new(),
         printer_columns: Vec::new(),
         storage_key: format!("{storage_group}/{plural}"),
-        storage_version: version.to_owned(),
+        storage_version: rules.and_then(|kind| kind.storage_version).unwrap_or(version).to_owned(),
         schema,
         strategy,
     }

@@ -43,6 +43,17 @@ impl Decode for BuiltIn {
                 "{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"
             ))
         };
+        let (group, _) = api_version.rsplit_once('/').unwrap_or(("", &api_version));
+        let same_kind = group == resource.group && kind == resource.kind;
+        if same_kind
+            && api_version != resource.api_version()
+            && super::definition_name(&api_version, &kind).is_some()
+        {
+            return Err(ApiError::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API version ({})",
+                resource.api_version()
+            )));
+        }
         if api_version != resource.api_version() || kind != resource.kind {
             return Err(refused(&mismatch(resource, &api_version, &kind)));
         }
@@ -132,7 +143,7 @@ impl Lifecycle for BuiltIn {
     }
 
     fn has_generation(&self) -> bool {
-        self.0.generation != Generation::None
+        !matches!(self.0.generation, Generation::None)
     }
 
     fn allow_unconditional_update(&self) -> bool {

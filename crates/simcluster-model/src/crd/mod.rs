@@ -4,6 +4,7 @@
 mod approval;
 pub(crate) mod bundle;
 mod conditions;
+mod conversion;
 mod custom;
 mod default_faults;
 mod definition;
@@ -32,6 +33,7 @@ pub use conditions::{
     FINALIZER, Termination, approval, established, is_established, is_terminating,
     naming_conditions, terminating,
 };
+pub use conversion::{ConversionWebhook, conversion_failed, conversion_webhook};
 pub use custom::CustomStrategy;
 pub use definition::DefinitionStrategy;
 pub use versions::compare_kube_aware;
@@ -50,21 +52,34 @@ pub fn resources(crd: &Value) -> Vec<Resource> {
     if !is_established(crd) {
         return Vec::new();
     }
-    let schemas: Arc<BTreeMap<String, Arc<Schema>>> =
-        Arc::new(versions(crd).map(|version| (text(version, "name"), schema(version))).collect());
-    let storage = storage_version(crd).unwrap_or_default().to_owned();
-    versions(crd)
-        .filter(|version| version.get("served").and_then(Value::as_bool) == Some(true))
-        .map(|version| resource(crd, version, &schemas, &storage))
-        .collect()
+    let is_served = |version: &&Value| version.get("served").and_then(Value::as_bool) == Some(true);
+    let common = Common::of(crd);
+    versions(crd).filter(is_served).map(|version| resource(crd, version, &common)).collect()
 }
 
-fn resource(
-    crd: &Value,
-    version: &Value,
-    schemas: &Arc<BTreeMap<String, Arc<Schema>>>,
-    storage: &str,
-) -> Resource {
+/// The resource of one version, be it served or not.
+#[must_use]
+pub fn version(crd: &Value, name: &str) -> Option<Resource> {
+    let version = versions(crd).find(|version| text(version, "name") == name)?;
+    Some(resource(crd, version, &Common::of(crd)))
+}
+
+/// What all versions of a definition share.
+struct Common {
+    schemas: Arc<BTreeMap<String, Arc<Schema>>>,
+    storage: String,
+}
+
+impl Common {
+    fn of(crd: &Value) -> Self {
+        let schemas = versions(crd).map(|version| (text(version, "name"), schema(version)));
+        let storage = storage_version(crd).unwrap_or_default().to_owned();
+        Self { schemas: Arc::new(schemas.collect()), storage }
+    }
+}
+
+fn resource(crd: &Value, version: &Value, common: &Common) -> Resource {
+    let Common { schemas, storage } = common;
     let spec = crd.get("spec").unwrap_or(&Value::Null);
     let names = at_path(crd, "status.acceptedNames").unwrap_or(&Value::Null);
     let name = text(version, "name");
@@ -98,7 +113,7 @@ fn resource(
         custom: true,
         deprecation_warning: deprecation_warning(spec, version),
         printer_columns: list(version, "additionalPrinterColumns").cloned().collect(),
-        storage_version: storage.to_owned(),
+        storage_version: storage.clone(),
         strategy: Arc::new(CustomStrategy::new(status, schemas.clone())),
         selectable_fields,
         group,

@@ -1,6 +1,6 @@
 //! `metadata.managedFields`: who wrote which fields, when, and how.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -138,6 +138,17 @@ impl Managed {
     /// Takes the entry of a writer out.
     pub(super) fn remove(&mut self, identity: &str) -> Option<Entry> {
         self.0.remove(identity)
+    }
+
+    /// The versions of the entries, but for one.
+    pub(super) fn other_versions(&self, version: &str) -> BTreeSet<String> {
+        let versions = self.0.values().map(|entry| &entry.writer.api_version);
+        versions.filter(|other| *other != version).cloned().collect()
+    }
+
+    /// Drops the entries of a version.
+    pub(super) fn drop_version(&mut self, version: &str) {
+        self.0.retain(|_, entry| entry.writer.api_version != version);
     }
 
     /// Drops entries that own nothing.

@@ -19,6 +19,7 @@ mod set;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod walk;
 
 use std::borrow::Cow;
@@ -28,18 +29,35 @@ use serde_json::Value;
 
 use self::check::{Duplicates, check};
 use self::managers::{Managed, encode};
-use self::ownership::{Applied, Endpoint, applier, updater};
+use self::ownership::{Applied, Endpoint, Refusal, applier, updater};
 use self::reset::reset_fields;
 use self::shape::Node;
+pub use self::versions::{OneVersion, VersionFault, Versioned, Versions};
 use crate::error::ApiError;
 use crate::golang;
 use crate::object::{metadata, metadata_mut, name, namespace, same_but, set_path, uid};
 use crate::patch::convert::conversion_fault;
 use crate::resource::Resource;
+use crate::schema::Schema;
 use crate::time::format_seconds;
 
 /// The manager of the fields that an object had before its managers were recorded.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Who writes, where and when.
+#[derive(Clone, Copy)]
+pub struct Writing<'a> {
+    /// The resource, in the version that is written.
+    pub resource: &'a Resource,
+    /// What its objects are in other versions.
+    pub versions: &'a dyn Versions,
+    /// The field manager.
+    pub manager: &'a str,
+    /// The subresource; empty for the object itself.
+    pub subresource: &'a str,
+    /// The time.
+    pub now: Timestamp,
+}
 
 /// Computes `new.metadata.managedFields` after a create (`live` is `None`), an update or a patch that
 /// is no apply.
@@ -47,18 +65,12 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 /// The entries start from those that the client sent, if they can be read, else from the stored ones;
 /// a single empty entry clears them, and an object whose entries are cleared is not tracked until the
 /// next apply. If the objects do not fit their schema the stored entries stay as they are: that they
-/// do not fit is for validation to say.
-pub fn record_update(
-    resource: &Resource,
-    live: Option<&Value>,
-    new: &mut Value,
-    manager: &str,
-    subresource: &str,
-    now: Timestamp,
-) {
+/// do not fit is for validation to say. So they do if another version is not to be had.
+pub fn record_update(writing: &Writing<'_>, live: Option<&Value>, new: &mut Value) {
+    let Writing { resource, manager, subresource, now, .. } = *writing;
     let sent = metadata_mut(new).remove("managedFields");
     if subresource == "scale" {
-        return record_scale(resource, live, new, manager, now);
+        return record_scale(writing, live, new);
     }
     let sent = sent.filter(|_| subresource.is_empty());
     // An empty list clears as well, but is lost on the way where custom resources are decoded.
@@ -69,19 +81,19 @@ pub fn record_update(
     if entries.is_empty() && live.is_some_and(|live| !uid(live).is_empty()) {
         return;
     }
-    let endpoint = endpoint(resource, subresource);
+    let endpoint = endpoint(writing);
     let live_or_blank = live.map_or_else(|| Cow::Owned(blank::object(resource)), Cow::Borrowed);
     let fits = |object: &Value| check(endpoint.node, object, Duplicates::Allowed).is_ok();
-    if !fits(new) || !fits(&live_or_blank) {
-        if let Some(stored) = live.and_then(|live| metadata(live).get("managedFields")) {
-            metadata_mut(new).insert("managedFields".to_owned(), stored.clone());
-        }
-        return;
-    }
     let writer = updater(manager, resource.api_version(), subresource);
     let now = format_seconds(now);
-    ownership::update(&endpoint, &live_or_blank, new, &mut entries, writer, &now);
-    put_entries(new, encode(entries.into_entries()));
+    let done = fits(new)
+        && fits(&live_or_blank)
+        && ownership::update(&endpoint, &live_or_blank, new, &mut entries, writer, &now).is_ok();
+    if done {
+        put_entries(new, encode(entries.into_entries()));
+    } else if let Some(stored) = live.and_then(|live| metadata(live).get("managedFields")) {
+        metadata_mut(new).insert("managedFields".to_owned(), stored.clone());
+    }
 }
 
 /// What is wrong with `metadata.managedFields`; nothing if there are none.
@@ -101,14 +113,12 @@ pub fn check_managed_fields(entries: Option<&Value>) -> Result<(), String> {
 /// 400 for another version or kind and for a configuration with managed fields, 409 for conflicts
 /// with other managers (unless forced), 500 where the configuration does not fit the schema.
 pub fn apply(
-    resource: &Resource,
+    writing: &Writing<'_>,
     live: Option<&Value>,
     config: &Value,
-    manager: &str,
-    subresource: &str,
     force: bool,
-    now: Timestamp,
 ) -> Result<Value, ApiError> {
+    let Writing { resource, manager, subresource, now, .. } = *writing;
     if !config.is_object() && !config.is_null() {
         return Err(ApiError::bad_request(format!(
             "error decoding patch: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal \
@@ -129,14 +139,13 @@ pub fn apply(
     if metadata(config).get("managedFields").is_some_and(Value::is_array) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
-    let request =
-        Request { resource, config, manager, subresource, force, now: format_seconds(now) };
+    let request = Request { writing, config, force, now: format_seconds(now) };
     if is_scale {
         return apply_scale(&request, live);
     }
     let entries = stored_entries(live)?;
     let live = live.map_or_else(|| Cow::Owned(blank::object(resource)), Cow::Borrowed);
-    let applied = apply_at(&request, &endpoint(resource, subresource), &live, entries)?;
+    let applied = apply_at(&request, &endpoint(writing), &live, entries)?;
     let mut object = match applied.object {
         Some(mut merged) => {
             check_conversion(resource, config, &merged)?;
@@ -176,10 +185,8 @@ fn same_but_entries(a: &Value, b: &Value) -> bool {
 
 /// An apply, apart from the object that it goes to.
 struct Request<'a> {
-    resource: &'a Resource,
+    writing: &'a Writing<'a>,
     config: &'a Value,
-    manager: &'a str,
-    subresource: &'a str,
     force: bool,
     now: String,
 }
@@ -190,7 +197,8 @@ fn apply_at(
     live: &Value,
     mut managed: Managed,
 ) -> Result<Applied, ApiError> {
-    let Request { config, manager, subresource, force, now, .. } = request;
+    let Request { writing, config, force, now } = request;
+    let Writing { resource, manager, subresource, .. } = **writing;
     let version = ObjectType::of(config).api_version();
     check(endpoint.node, config, Duplicates::Refused).map_err(|error| {
         ApiError::raw(format!("failed to create typed patch object ({}): {error}", shown(config)))
@@ -200,35 +208,53 @@ fn apply_at(
     })?;
     if managed.is_empty() {
         let before = updater(BEFORE_FIRST_APPLY, version.clone(), subresource);
-        let blank = blank::object(request.resource);
-        ownership::update(endpoint, &blank, live, &mut managed, before, now);
+        let blank = blank::object(resource);
+        ownership::update(endpoint, &blank, live, &mut managed, before, now)
+            .map_err(version_error)?;
     }
     let writer = applier(manager, version.clone(), subresource);
     let attempt =
         |force| ownership::apply(endpoint, live, config, managed.clone(), &writer, force, now);
     let mut conflicts = match attempt(*force) {
         Ok(applied) => return Ok(applied),
-        Err(conflicts) => conflicts,
+        Err(Refusal::Conflicts(conflicts)) => conflicts,
+        Err(refusal) => return Err(refusal_error(refusal)),
     };
-    if *manager == last_applied::MANAGER
+    if manager == last_applied::MANAGER
         && let Some(allowed) = last_applied::unchanged_fields(endpoint.node, live, &version)
     {
         conflicts.allow(&allowed);
         if conflicts.is_empty() {
-            return attempt(true).map_err(conflict::Conflicts::into_error);
+            return attempt(true).map_err(refusal_error);
         }
     }
     Err(conflicts.into_error())
 }
 
+fn refusal_error(refusal: Refusal) -> ApiError {
+    match refusal {
+        Refusal::Conflicts(conflicts) => conflicts.into_error(),
+        Refusal::Version(fault) => version_error(fault),
+    }
+}
+
+/// The answer where another version is not to be had. Only a failed conversion is ever answered.
+fn version_error(fault: VersionFault) -> ApiError {
+    ApiError::raw(match fault {
+        VersionFault::Failed(why) => why,
+        VersionFault::Missing => "there is no such version".to_owned(),
+        VersionFault::Unknown => "an object of another version is not known yet".to_owned(),
+    })
+}
+
 fn apply_scale(request: &Request<'_>, live: Option<&Value>) -> Result<Value, ApiError> {
-    let resource = request.resource;
+    let resource = request.writing.resource;
     let (Some(live), Some(paths)) = (live, &resource.scale) else {
         return Err(ApiError::not_found(resource.names(), name(request.config)));
     };
     let entries_of_object = stored_entries(Some(live))?;
     let schema = scale::schema(resource);
-    let endpoint = Endpoint { node: Node::root(&schema), reset: set::FieldSet::default() };
+    let endpoint = scale_endpoint(&schema, request.writing);
     let view = scale::view(paths, live);
     let entries = scale::entries_of_scale(paths, &entries_of_object);
     // The real server knows no way from the Scale of a custom resource and back, and finds that out
@@ -273,30 +299,44 @@ fn check_conversion(resource: &Resource, config: &Value, merged: &Value) -> Resu
     })
 }
 
-fn record_scale(
-    resource: &Resource,
-    live: Option<&Value>,
-    new: &mut Value,
-    manager: &str,
-    now: Timestamp,
-) {
+fn record_scale(writing: &Writing<'_>, live: Option<&Value>, new: &mut Value) {
+    let Writing { resource, manager, now, .. } = *writing;
     let (Some(live), Some(paths)) = (live, &resource.scale) else { return };
     let entries = starting_entries(Some(live), None);
     let mut scaled = scale::entries_of_scale(paths, &entries);
     if !scaled.is_empty() {
         let schema = scale::schema(resource);
-        let endpoint = Endpoint { node: Node::root(&schema), reset: set::FieldSet::default() };
+        let endpoint = scale_endpoint(&schema, writing);
         let (old_view, new_view) = (scale::view(paths, live), scale::view(paths, new));
         let writer = updater(manager, scale::API_VERSION.to_owned(), "scale");
         let now = format_seconds(now);
-        ownership::update(&endpoint, &old_view, &new_view, &mut scaled, writer, &now);
+        let done = ownership::update(&endpoint, &old_view, &new_view, &mut scaled, writer, &now);
+        // A Scale has one version, so none is ever missing.
+        if done.is_err() {
+            return;
+        }
     }
     let version = resource.api_version();
     put_entries(new, encode(scale::entries_of_object(paths, &version, entries, scaled)));
 }
 
-fn endpoint<'a>(resource: &'a Resource, subresource: &str) -> Endpoint<'a> {
-    Endpoint { node: Node::root(&resource.schema), reset: reset_fields(resource, subresource) }
+fn endpoint<'a>(writing: &Writing<'a>) -> Endpoint<'a> {
+    let Writing { resource, versions, subresource, .. } = *writing;
+    Endpoint {
+        version: resource.api_version(),
+        node: Node::root(&resource.schema),
+        reset: reset_fields(resource, subresource),
+        versions,
+    }
+}
+
+fn scale_endpoint<'a>(schema: &'a Schema, writing: &Writing<'a>) -> Endpoint<'a> {
+    Endpoint {
+        version: scale::API_VERSION.to_owned(),
+        node: Node::root(schema),
+        reset: set::FieldSet::default(),
+        versions: writing.versions,
+    }
 }
 
 fn entries_of(object: &Value) -> &[Value] {

@@ -92,6 +92,11 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
+/// A write of a widget.
+fn by<'a>(manager: &'a str, subresource: &'a str, now: Timestamp) -> Writing<'a> {
+    Writing { resource: &WIDGETS, versions: &OneVersion, manager, subresource, now }
+}
+
 /// A stored object: what a server adds when it creates one.
 fn stored(mut object: Value) -> Value {
     object["metadata"]["uid"] = json!("5f0c6e1e-7a57-4f0d-9c3f-0d9a3f5d2f11");
@@ -101,23 +106,23 @@ fn stored(mut object: Value) -> Value {
 fn created(manager: &str, spec: Value) -> Value {
     let mut object = widget(spec);
     WIDGETS.strategy.default(&WIDGETS, &mut object);
-    record_update(&WIDGETS, None, &mut object, manager, "", at(0));
+    record_update(&by(manager, "", at(0)), None, &mut object);
     stored(object)
 }
 
 fn updated(live: &Value, manager: &str, subresource: &str, change: impl Fn(&mut Value)) -> Value {
     let mut object = live.clone();
     change(&mut object);
-    record_update(&WIDGETS, Some(live), &mut object, manager, subresource, at(60));
+    record_update(&by(manager, subresource, at(60)), Some(live), &mut object);
     object
 }
 
 fn applied(live: Option<&Value>, manager: &str, spec: Value) -> Result<Value, ApiError> {
-    apply(&WIDGETS, live, &widget(spec), manager, "", false, at(120)).map(stored)
+    apply(&by(manager, "", at(120)), live, &widget(spec), false).map(stored)
 }
 
 fn forced(live: &Value, manager: &str, spec: Value) -> Value {
-    apply(&WIDGETS, Some(live), &widget(spec), manager, "", true, at(120)).unwrap()
+    apply(&by(manager, "", at(120)), Some(live), &widget(spec), true).unwrap()
 }
 
 /// `manager/operation[/subresource] = fieldsV1`, with a `*` for entries without a time.
@@ -309,7 +314,7 @@ fn the_oldest_updates_are_merged() {
         let mut object = live.clone();
         object["spec"]["limits"][format!("l{number:02}")] = json!(number);
         let manager = format!("b{number:02}");
-        record_update(&WIDGETS, Some(&live), &mut object, &manager, "", at(number * 2));
+        record_update(&by(&manager, "", at(number * 2)), Some(&live), &mut object);
         live = object;
     }
     let entries = entries_of(&live);
@@ -346,12 +351,12 @@ fn status_and_scale_have_entries_of_their_own() {
         "spec": { "replicas": 5 },
     });
     check_conflict(
-        apply(&WIDGETS, Some(&live), &scale, "as", "scale", false, at(0)),
+        apply(&by("as", "scale", at(0)), Some(&live), &scale, false),
         "Apply failed with 1 conflict: conflict with \"sc\" with subresource \"scale\" using \
          autoscaling/v1: .spec.replicas",
         &[".spec.replicas"],
     );
-    let error = apply(&WIDGETS, Some(&live), &scale, "as", "scale", true, at(0)).unwrap_err();
+    let error = apply(&by("as", "scale", at(0)), Some(&live), &scale, true).unwrap_err();
     assert_eq!(
         error,
         ApiError::raw(
@@ -371,7 +376,7 @@ fn kubectl_takes_over_what_client_side_apply_wrote() {
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let mut object = widget(json!({ "replicas": 2, "size": "S" }));
     object["metadata"]["annotations"] = json!({ annotation: format!("{last}\n") });
-    record_update(&WIDGETS, None, &mut object, "kubectl-client-side-apply", "", at(0));
+    record_update(&by("kubectl-client-side-apply", "", at(0)), None, &mut object);
     let live = stored(object);
     let change = json!({ "replicas": 3 });
     assert!(applied(Some(&live), "other", change.clone()).is_err());
@@ -391,7 +396,7 @@ fn kubectl_takes_over_what_client_side_apply_wrote() {
 
 #[track_caller]
 fn check_refused(config: &Value, code: u16, message: &str) {
-    let error = apply(&WIDGETS, None, config, "m1", "", false, at(0)).unwrap_err();
+    let error = apply(&by("m1", "", at(0)), None, config, false).unwrap_err();
     assert_eq!((error.code, error.message.as_str()), (code, message));
 }
 
@@ -444,7 +449,8 @@ fn built_in_kinds_start_as_go_structs() {
         },
     });
     object = crate::builtin::decode_typed(object, &deployments.schema, "").unwrap().object;
-    record_update(deployments, None, &mut object, "m", "", at(0));
+    let writing = Writing { resource: deployments, ..by("m", "", at(0)) };
+    record_update(&writing, None, &mut object);
     let item = json!({ ".": {}, "f:image": {}, "f:name": {}, "f:resources": {} });
     let fields = json!({ "f:spec": {
         "f:replicas": {},

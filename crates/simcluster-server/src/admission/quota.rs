@@ -9,7 +9,7 @@ use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::builtin::admission::quota::{self, Counted};
 use simcluster_model::error::ApiError;
-use simcluster_model::fieldmanager;
+use simcluster_model::fieldmanager::{self, OneVersion, Writing};
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
@@ -74,7 +74,14 @@ fn write_status(server: &ApiServer, current: &Arc<Value>, status: Value, manager
     object::put(&mut changed, "status", status);
     if let Some(resource) = server.find("", "v1", "resourcequotas") {
         let now = server.clock().now();
-        fieldmanager::record_update(&resource, Some(current), &mut changed, manager, "status", now);
+        let writing = Writing {
+            resource: &resource,
+            versions: &OneVersion,
+            manager,
+            subresource: "status",
+            now,
+        };
+        fieldmanager::record_update(&writing, Some(current), &mut changed);
     }
     let key = store::key(object::namespace(current), object::name(current));
     let mut store = server.store();

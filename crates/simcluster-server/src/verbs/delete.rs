@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::options::{DeleteOptions, ListOptions};
 use super::read::{Page, Selection};
-use super::write::read;
 use super::{Call, Outcome};
 use crate::admission::{Attributes, NAMESPACES, Operation};
 use crate::lifecycle::{self, DEFINITIONS};
@@ -28,7 +27,8 @@ pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, A
     if done.gone && !call.resource.strategy.returns_deleted_object() {
         return Ok(Outcome::Object(code, success(&call.resource, &done.object)));
     }
-    Ok(Outcome::Object(code, read(&call.resource, &done.object)))
+    let shown = server.decode(&call.resource, &done.object).await;
+    Ok(Outcome::Object(code, shown.map_err(|fault| fault.of_read())?))
 }
 
 /// The Status of a delete that removed the object; it has no code (row DE01).
@@ -79,16 +79,23 @@ pub(super) async fn one(
         let stored = server.store().get(&resource.storage_key, &key);
         let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), name))?;
         check_preconditions(resource, name, options, &stored)?;
+        let existing = existing(server, resource, &stored).await?;
         if let Some(admitted_as) = admitted_as {
-            admit(server, call, admitted_as, options, &stored).await?;
+            admit(server, call, admitted_as, options, &existing).await?;
         }
         let now = server.clock().now();
-        let (object, gone) = match fate(resource, &stored, options, now) {
+        // A webhook converts what is marked like any other change; else nothing needs to be converted.
+        let converts = server.conversion_webhook(resource).is_some();
+        let marked = if converts { &existing } else { &stored };
+        let (mut object, gone) = match fate(resource, marked, options, now) {
             Fate::Stays => return Ok(Done { object: stored, gone: false }),
             Fate::Marked(object) => (Some(object), false),
             Fate::Removed => (None, true),
             Fate::MarkedAndRemoved(object) => (Some(object), true),
         };
+        if converts && let Some(marked) = object.take() {
+            object = Some(server.encode(resource, marked).await?);
+        }
         if options.dry_run {
             let object = object.map_or(stored, Arc::new);
             return Ok(Done { object, gone });
@@ -118,16 +125,30 @@ pub(super) async fn one(
     }
 }
 
+/// The object that is to be deleted, as the version of the call shows it. What cannot be shown cannot be
+/// deleted; if a cache has it, too, the real server writes that down as before any change.
+async fn existing(
+    server: &ApiServer,
+    resource: &Arc<Resource>,
+    stored: &Arc<Value>,
+) -> Result<Arc<Value>, ApiError> {
+    let existing = server.decode(resource, stored).await.map_err(|fault| fault.of_read())?;
+    if let Some(cached) = server.version_caches().get(resource, stored) {
+        server.encode(resource, Value::clone(&cached)).await?;
+    }
+    Ok(Arc::new(existing))
+}
+
 /// Both halves of admission of a deletion.
 async fn admit(
     server: &ApiServer,
     call: &Call,
     name: &str,
     options: &DeleteOptions,
-    stored: &Value,
+    existing: &Arc<Value>,
 ) -> Result<(), ApiError> {
     let mut attributes = Attributes::of(call, Operation::Delete, name);
-    attributes.old_object = Some(Arc::new(read(&call.resource, stored)));
+    attributes.old_object = Some(Arc::clone(existing));
     attributes.options = options.to_json();
     attributes.dry_run = options.dry_run;
     let chain = server.admission();
@@ -138,8 +159,7 @@ async fn admit(
 /// The object that a deletion removed: its version is the deletion's.
 fn with_version(object: &Value, revision: u64) -> Arc<Value> {
     let mut object = object.clone();
-    object::metadata_mut(&mut object)
-        .insert("resourceVersion".to_owned(), json!(revision.to_string()));
+    object::set_resource_version(&mut object, revision);
     Arc::new(object)
 }
 
@@ -316,7 +336,8 @@ pub(super) async fn delete_collection(
     }
     let selection = Selection::parse(call, &list_options)?;
     let options = DeleteOptions::read(call)?;
-    let list = Page::wanted(server, call, &list_options).await?.read(server, call, &selection)?;
+    let page = Page::wanted(server, call, &list_options).await?;
+    let list = page.read(server, call, &selection).await?;
     for item in &list.items {
         let name = object::name(item);
         match one(server, call, name, &options, Some("")).await {

@@ -78,8 +78,16 @@ impl ApiServer {
         if let Some(text) = &call.resource.deprecation_warning {
             call.warnings.add(text);
         }
-        self.check_conversion(&call.resource)?;
         self.store().expire(&call.resource.storage_key);
+        let resource = Arc::clone(&call.resource);
+        // The first request makes the caches, each write goes into them.
+        self.follow_versions(&resource);
+        let outcome = self.dispatch(verb, call).await;
+        self.follow_versions(&resource);
+        outcome
+    }
+
+    async fn dispatch(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
         match call.subresource.as_str() {
             "" => self.call_main(verb, call).await,
             "status" => match verb {
@@ -108,22 +116,6 @@ impl ApiServer {
                 _ => Err(ApiError::unsupported(&format!("{} of /{other}", verb.as_str()))),
             },
         }
-    }
-
-    /// Refuses a version that only a conversion webhook makes from the stored one: to convert it in any
-    /// other way would show something that no real server does.
-    fn check_conversion(&self, resource: &Resource) -> Result<(), ApiError> {
-        if !resource.custom || resource.version == resource.storage_version {
-            return Ok(());
-        }
-        let name = format!("{}.{}", resource.plural, resource.group);
-        let definition = self.get(crate::lifecycle::DEFINITIONS, "", &name);
-        let strategy =
-            definition.as_deref().and_then(|crd| object::at_path(crd, "spec.conversion.strategy"));
-        if strategy.and_then(Value::as_str) == Some("Webhook") {
-            return Err(ApiError::unsupported("conversion webhooks"));
-        }
-        Ok(())
     }
 
     /// Stores an object that the server itself brings along, as a POST by its admin would, but without
@@ -160,7 +152,7 @@ impl ApiServer {
         match verb {
             Verb::Get => read::get(self, &call).await,
             Verb::List => read::list(self, &call).await,
-            Verb::Watch => watch::watch(self, call),
+            Verb::Watch => watch::watch(self, call).await,
             Verb::Create => objects::create(self, &call).await,
             Verb::Update => objects::update(self, &call).await,
             Verb::Patch => objects::patch(self, &call).await,
@@ -270,8 +262,10 @@ pub struct List {
     pub resource: Arc<Resource>,
     /// The metadata of the list.
     pub metadata: Value,
-    /// The objects as they are stored.
+    /// The objects as they are stored, or as they are shown.
     pub items: Vec<Arc<Value>>,
+    /// Whether a webhook made them what is shown.
+    pub converted: bool,
 }
 
 impl List {
@@ -290,7 +284,7 @@ impl List {
     /// An object of the list as it is shown alone.
     #[must_use]
     pub fn object(&self, stored: &Value) -> Value {
-        read(&self.resource, stored)
+        if self.converted { stored.clone() } else { read(&self.resource, stored) }
     }
 
     /// [`Self::item`] of an object that is stored as it is shown, without a copy of it.
@@ -335,8 +329,7 @@ impl Shown {
             Self::Stored(stored, resource, revision) => {
                 let mut object = read(&resource, &stored);
                 if let Some(revision) = revision {
-                    object::metadata_mut(&mut object)
-                        .insert("resourceVersion".to_owned(), json!(revision.to_string()));
+                    object::set_resource_version(&mut object, revision);
                 }
                 object
             }

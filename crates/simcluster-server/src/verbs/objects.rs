@@ -3,20 +3,22 @@
 use serde_json::Value;
 
 use super::options::{FieldValidation, WriteOptions};
-use super::write::{Expected, Write};
+use super::write::{Expected, Write, writing};
 use super::{Call, Outcome, decode, idle, meta};
 use crate::admission::Operation;
+use crate::conversion::with_versions;
 use crate::server::ApiServer;
 use simcluster_model::codec::{body, json, yaml};
 use simcluster_model::error::{ApiError, Details};
-use simcluster_model::fieldmanager;
+use simcluster_model::fieldmanager::{self, OneVersion, Versions, Writing};
 use simcluster_model::object;
 use simcluster_model::patch;
 
 /// POST to a collection.
 pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let object = new_object(server, call, &options)?;
+    let made = |versions: &dyn Versions| new_object(server, call, &options, versions);
+    let object = with_versions(server, &call.resource, made).await?;
     let write = Write::new(server, call, &options);
     let name = object::name(&object).to_owned();
     let object = write.admit(Operation::Create, &name, object, None).await?;
@@ -32,26 +34,28 @@ pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, A
 /// POST of an object that the server itself brings along.
 pub(super) fn install(server: &ApiServer, call: &Call) -> Result<(), ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let mut object = new_object(server, call, &options)?;
+    let mut object = new_object(server, call, &options, &OneVersion)?;
     let write = Write::new(server, call, &options);
     write.prepare_create(&mut object)?;
-    write.store_new(object)?;
-    Ok(())
+    write.install(object)
 }
 
 /// The object of a POST that is answered and not stored.
 pub(crate) fn posted(server: &ApiServer, call: &Call) -> Result<Value, ApiError> {
-    new_object(server, call, &WriteOptions::parse(call, "CreateOptions")?)
+    new_object(server, call, &WriteOptions::parse(call, "CreateOptions")?, &OneVersion)
 }
 
 /// The object of a POST as it goes into admission.
-fn new_object(server: &ApiServer, call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
-    let resource = &call.resource;
+fn new_object(
+    server: &ApiServer,
+    call: &Call,
+    options: &WriteOptions,
+    versions: &dyn Versions,
+) -> Result<Value, ApiError> {
     let mut object = decode::request_body(call, options)?;
-    meta::fill_namespace(resource, &call.namespace, &mut object)?;
+    meta::fill_namespace(&call.resource, &call.namespace, &mut object)?;
     meta::wipe(&mut object);
-    let now = server.clock().now();
-    fieldmanager::record_update(resource, None, &mut object, &options.manager, "", now);
+    fieldmanager::record_update(&writing(server, call, options, versions), None, &mut object);
     Ok(object)
 }
 
@@ -62,11 +66,10 @@ pub(super) async fn update(server: &ApiServer, call: &Call) -> Result<Outcome, A
     let mut object = decode::request_body(call, &options)?;
     meta::fill_namespace(resource, &call.namespace, &mut object)?;
     check_name(&object, &call.name)?;
-    let transform = |existing: Option<&Value>| {
+    let transform = |existing: Option<&Value>, versions: &dyn Versions| {
         let mut object = object.clone();
-        let now = server.clock().now();
-        let (manager, subresource) = (&options.manager, &call.subresource);
-        fieldmanager::record_update(resource, existing, &mut object, manager, subresource, now);
+        let writing = writing(server, call, &options, versions);
+        fieldmanager::record_update(&writing, existing, &mut object);
         Ok(object)
     };
     let uid = object::uid(&object);
@@ -98,7 +101,10 @@ pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, Ap
     accept(call)?;
     let options = WriteOptions::parse_patch(call, apply)?;
     let kind = read_patch(call)?;
-    let transform = |existing: Option<&Value>| transform(server, call, &options, &kind, existing);
+    let transform = |existing: Option<&Value>, versions: &dyn Versions| {
+        let writing = writing(server, call, &options, versions);
+        transform(&writing, call, &options, &kind, existing)
+    };
     let create_missing = apply && (call.subresource.is_empty() || may_create(call));
     let expected = Expected { create_missing, uid: None };
     let write = Write::new(server, call, &options);
@@ -180,15 +186,13 @@ pub(super) fn check_duplicates(
 
 /// What the patch makes of the stored object (`None`: there is none, and it is an apply).
 fn transform(
-    server: &ApiServer,
+    writing: &Writing<'_>,
     call: &Call,
     options: &WriteOptions,
     kind: &Kind,
     existing: Option<&Value>,
 ) -> Result<Value, ApiError> {
     let resource = &call.resource;
-    let subresource = call.subresource.as_str();
-    let now = server.clock().now();
     let absent = Value::Null;
     let current = existing.unwrap_or(&absent);
     let patched = match kind {
@@ -196,10 +200,8 @@ fn transform(
         Kind::Merge(patch) => patch::merge_patch(current, &patch.value)?,
         Kind::Strategic(patch) => patch::strategic_merge(current, &patch.value, &resource.schema)?,
         Kind::Apply(config) => {
-            let (manager, force) = (&options.manager, options.force);
             let (config, twice) = (&config.value, &config.duplicates);
-            let merged =
-                fieldmanager::apply(resource, existing, config, manager, subresource, force, now)?;
+            let merged = fieldmanager::apply(writing, existing, config, options.force)?;
             check_duplicates(call, options, twice)?;
             let object = decode::applied(resource, merged)?;
             check_uid_of_missing(call, existing, &object)?;
@@ -213,8 +215,7 @@ fn transform(
         Kind::Apply(_) => (Vec::new(), None),
     };
     let mut object = decode::patched(call, options, patched, noted, shown)?;
-    let manager = &options.manager;
-    fieldmanager::record_update(resource, existing, &mut object, manager, subresource, now);
+    fieldmanager::record_update(writing, existing, &mut object);
     checked(call, object)
 }
 

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use super::options::ListOptions;
 use super::selectors::{FieldSelector, LabelSelector};
-use super::write::read;
 use super::{Call, List, Outcome};
+use crate::conversion::unreadable_list;
 use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::error::{ApiError, Cause, Details};
 use simcluster_model::object;
 
 /// How long the server waits for a revision that it has not seen yet, in seconds.
-const FUTURE_WAIT_SECONDS: u64 = 3;
+pub(super) const FUTURE_WAIT_SECONDS: u64 = 3;
 
 /// GET of an object.
 pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
@@ -34,7 +34,13 @@ pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiE
         }
     };
     let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
-    Ok(Outcome::Object(200, read(resource, &stored)))
+    let shown = if text.is_empty() {
+        server.decode(resource, &stored).await
+    } else {
+        // Any version that is named is good enough for the cache to answer.
+        server.cached(resource, &stored).await.map(Arc::unwrap_or_clone)
+    };
+    Ok(Outcome::Object(200, shown.map_err(|fault| fault.of_read())?))
 }
 
 /// A `resourceVersion` as a number; nothing counts as 0.
@@ -63,11 +69,13 @@ pub(super) async fn wait_for(server: &ApiServer, version: u64) -> Result<(), Api
     }
     tokio::time::sleep(std::time::Duration::from_secs(FUTURE_WAIT_SECONDS)).await;
     let current = server.revision();
-    if version <= current {
-        return Ok(());
-    }
+    if version <= current { Ok(()) } else { Err(too_large(version, current)) }
+}
+
+/// 504 of a revision that did not come in time.
+pub(super) fn too_large(version: u64, current: u64) -> ApiError {
     let message = format!("Timeout: Too large resource version: {version}, current: {current}");
-    Err(ApiError::new(504, "Timeout", message).with_details(Details {
+    ApiError::new(504, "Timeout", message).with_details(Details {
         causes: vec![Cause {
             reason: "ResourceVersionTooLarge".to_owned(),
             message: "Too large resource version".to_owned(),
@@ -75,7 +83,7 @@ pub(super) async fn wait_for(server: &ApiServer, version: u64) -> Result<(), Api
         }],
         retry_after_seconds: Some(1),
         ..Details::default()
-    }))
+    })
 }
 
 /// What a list or watch selects.
@@ -112,7 +120,26 @@ pub(super) async fn list(server: &ApiServer, call: &Call) -> Result<Outcome, Api
     let options = ListOptions::parse(call, false)?;
     let selection = Selection::parse(call, &options)?;
     let page = Page::wanted(server, call, &options).await?;
-    Ok(Outcome::List(page.read(server, call, &selection)?))
+    Ok(Outcome::List(page.read(server, call, &selection).await?))
+}
+
+/// What a list or a watch shows of stored objects, where a webhook converts them: all are converted,
+/// whichever are selected, so one that cannot be spoils the list.
+pub(super) async fn converted(
+    server: &ApiServer,
+    call: &Call,
+    objects: Vec<(String, Arc<Value>)>,
+) -> Result<Vec<(String, Arc<Value>)>, ApiError> {
+    let mut shown = Vec::with_capacity(objects.len());
+    let mut faults = Vec::new();
+    for (key, stored) in objects {
+        match server.cached(&call.resource, &stored).await {
+            Ok(converted) => shown.push((key, converted)),
+            Err(fault) => faults.push(fault),
+        }
+    }
+    server.version_caches().set_stuck(&call.resource, !faults.is_empty());
+    if faults.is_empty() { Ok(shown) } else { Err(unreadable_list(&call.resource, &faults)) }
 }
 
 /// One page of a list: which revision, from where, how many.
@@ -174,17 +201,22 @@ impl Page {
     }
 
     /// Reads the page.
-    pub(super) fn read(
+    pub(super) async fn read(
         &self,
         server: &ApiServer,
         call: &Call,
         selection: &Selection,
     ) -> Result<List, ApiError> {
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        // Whoever selects has to look at all.
-        let looked_at = if selection.is_everything() { limit } else { usize::MAX };
-        let (objects, beyond) =
+        let is_converted = server.conversion_webhook(&call.resource).is_some();
+        // Whoever selects has to look at all, and one that cannot be converted spoils the list.
+        let looks_at_all = is_converted || !selection.is_everything();
+        let looked_at = if looks_at_all { usize::MAX } else { limit };
+        let (mut objects, beyond) =
             self.objects(server, call, looked_at).map_err(|_| self.expired())?;
+        if is_converted {
+            objects = converted(server, call, objects).await?;
+        }
         let mut matching = objects.iter().filter(|(_, object)| selection.matches(call, object));
         let items: Vec<&(String, Arc<Value>)> = matching.by_ref().take(limit).collect();
         let remaining = matching.count() + beyond;
@@ -201,7 +233,8 @@ impl Page {
             object::put(&mut metadata, "continue", json!(""));
         }
         let items = items.into_iter().map(|(_, object)| Arc::clone(object)).collect();
-        Ok(List { resource: Arc::clone(&call.resource), metadata, items })
+        let resource = Arc::clone(&call.resource);
+        Ok(List { resource, metadata, items, converted: is_converted })
     }
 
     /// 410 of a continue token whose revision is gone; a token to go on with comes along.

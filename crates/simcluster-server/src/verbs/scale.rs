@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::read::{parse_version, wait_for};
-use super::write::{Expected, Facet, Transform, Write, read};
+use super::write::{Expected, Facet, Transform, Write, writing};
 use super::{Call, Outcome, decode, meta, objects};
 use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
-use simcluster_model::fieldmanager;
+use simcluster_model::fieldmanager::{self, Versions};
 use simcluster_model::object;
 use simcluster_model::patch;
 use simcluster_model::resource::{Resource, ScalePaths};
@@ -23,7 +23,8 @@ pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiE
     let key = store::key(&call.namespace, &call.name);
     let stored = server.store().get(&resource.storage_key, &key);
     let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
-    Ok(Outcome::Object(200, view(resource, &read(resource, &stored))?))
+    let shown = server.decode(resource, &stored).await.map_err(|fault| fault.of_read())?;
+    Ok(Outcome::Object(200, view(resource, &shown)?))
 }
 
 /// PUT of the scale.
@@ -69,18 +70,17 @@ async fn apply_config(
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
     let config = objects::read_apply(call)?;
-    let transform = |existing: Option<&Value>| {
-        let now = server.clock().now();
-        let (manager, force) = (&options.manager, options.force);
-        let object =
-            fieldmanager::apply(resource, existing, &config.value, manager, "scale", force, now)?;
+    let uid = object::uid(&config.value).to_owned();
+    let transform = |existing: Option<&Value>, versions: &dyn Versions| {
+        let writing = writing(server, call, options, versions);
+        let object = fieldmanager::apply(&writing, existing, &config.value, options.force)?;
         objects::check_duplicates(call, options, &config.duplicates)?;
         let replicas = paths(resource)?;
         let replicas = object::at_path(&object, &replicas.spec_replicas).and_then(Value::as_i64);
         check_replicas(resource, &call.name, replicas)?;
         Ok(object)
     };
-    finish(server, call, options, None, &transform).await
+    finish(server, call, options, Some(&uid), &transform).await
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.
@@ -93,10 +93,14 @@ async fn write(
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
     let paths = paths(resource)?;
-    let transform = |existing: Option<&Value>| {
+    let transform = |existing: Option<&Value>, versions: &dyn Versions| {
         let mut object = existing.cloned().unwrap_or_default();
-        // A missing replicas field can be set, though it cannot be read (row ST03).
-        let present = view(resource, &object).unwrap_or_else(|_| json!({ "metadata": {} }));
+        // A missing replicas field can be set, though it cannot be read (row ST03): it is 0 until then.
+        let mut counted = object.clone();
+        if object::at_path(&counted, &paths.spec_replicas).is_none() {
+            object::set_path(&mut counted, &paths.spec_replicas, json!(0));
+        }
+        let present = view(resource, &counted)?;
         let scale = change(&present)?;
         let replicas = object::at_path(&scale, "spec.replicas").and_then(Value::as_i64);
         check_replicas(resource, &call.name, replicas)?;
@@ -105,9 +109,8 @@ async fn write(
         if !version.is_empty() {
             object::metadata_mut(&mut object).insert("resourceVersion".to_owned(), json!(version));
         }
-        let now = server.clock().now();
-        let manager = &options.manager;
-        fieldmanager::record_update(resource, existing, &mut object, manager, "scale", now);
+        let writing = writing(server, call, options, versions);
+        fieldmanager::record_update(&writing, existing, &mut object);
         Ok(object)
     };
     finish(server, call, options, uid, &transform).await
@@ -187,7 +190,10 @@ fn selector(paths: &ScalePaths, object: &Value) -> Option<String> {
     if let Some(path) = &paths.label_selector {
         return object::at_path(object, path).and_then(Value::as_str).map(str::to_owned);
     }
-    let labels = object::at_path(object, "spec.selector.matchLabels")?.as_object()?;
+    // The oldest of these kinds selects by labels only.
+    let is_oldest = object.get("kind").and_then(Value::as_str) == Some("ReplicationController");
+    let labels = if is_oldest { "spec.selector" } else { "spec.selector.matchLabels" };
+    let labels = object::at_path(object, labels)?.as_object()?;
     let terms: Vec<String> = labels
         .iter()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))

@@ -14,7 +14,8 @@ use crate::server::ApiServer;
 use simcluster_model::builtin::TOKEN_REQUEST;
 use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
-use simcluster_model::{fieldmanager, object, time};
+use simcluster_model::fieldmanager::{self, OneVersion, Writing};
+use simcluster_model::{object, time};
 
 /// How long a token is good for if nobody says, in seconds.
 const SECONDS: i64 = 3600;
@@ -30,7 +31,7 @@ const GROUP: &str = "authentication.k8s.io";
 /// Issues a token for the `ServiceAccount` of the path.
 pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let mut request = decode::token_request(call, &options)?;
+    let mut request = decode::beside(call, &options, &TOKEN_REQUEST)?;
     meta::fill_namespace(&call.resource, &call.namespace, &mut request)?;
     let spec = object::child(&mut request, "spec");
     if spec.get("expirationSeconds").is_none_or(Value::is_null) {
@@ -38,7 +39,14 @@ pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, 
     }
     let now = server.clock().now();
     let resource = TOKEN_REQUEST.resource(&call.resource);
-    fieldmanager::record_update(&resource, None, &mut request, &options.manager, "token", now);
+    let writing = Writing {
+        resource: &resource,
+        versions: &OneVersion,
+        manager: &options.manager,
+        subresource: "token",
+        now,
+    };
+    fieldmanager::record_update(&writing, None, &mut request);
     let account = check_account(server, call, &request)?;
     fill(&mut request, &account, &time::format_seconds(now));
     check(&request)?;

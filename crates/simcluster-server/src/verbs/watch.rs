@@ -12,12 +12,15 @@ use tokio::sync::futures::OwnedNotified;
 use tokio::time::Instant;
 
 use super::options::ListOptions;
-use super::read::{Selection, at_least, parse_version, wait_for};
+use super::read::{
+    FUTURE_WAIT_SECONDS, Selection, at_least, converted, parse_version, too_large, wait_for,
+};
 use super::{Call, Outcome, Shown, WatchEvent};
+use crate::conversion::Undecodable;
 use crate::server::ApiServer;
 use crate::store::{Change, Compacted};
 use simcluster_model::builtin;
-use simcluster_model::error::ApiError;
+use simcluster_model::error::{ApiError, Details};
 use simcluster_model::golang::seconds as go_seconds;
 use simcluster_model::object;
 
@@ -33,16 +36,30 @@ const LAST_BOOKMARK_SECONDS: u64 = 2;
 /// Shortest watch that names no timeout, in seconds; the longest is twice that.
 const TIMEOUT_MIN_SECONDS: u64 = 1800;
 
+/// The pause before a change that could not be converted is looked at again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// How long an open watch outlives a change of its CRD, in seconds (row WA17).
 const SCHEMA_CHANGE_SECONDS: u64 = 1;
 
 /// GET of a collection with `watch=true`.
-pub(super) fn watch(server: &Arc<ApiServer>, call: Call) -> Result<Outcome, ApiError> {
+pub(super) async fn watch(server: &Arc<ApiServer>, call: Call) -> Result<Outcome, ApiError> {
     let options = ListOptions::parse(&call, true)?;
     let selection = Selection::parse(&call, &options)?;
     let version = parse_version(&options.resource_version).map_err(ApiError::raw)?;
+    if server.version_caches().gave_up(&call.resource) {
+        let all = server.store().all(&call.resource.storage_key);
+        let all = all.into_iter().map(|stored| (String::new(), stored)).collect();
+        converted(server, &call, all).await.map_err(|_| reinitializing())?;
+    }
     let watcher = Watcher::start(server.clone(), call, options, selection, version);
     Ok(Outcome::Watch(watcher.into_stream()))
+}
+
+/// 429 of a version whose cache is being filled anew (row CV07).
+fn reinitializing() -> ApiError {
+    let details = Details { retry_after_seconds: Some(1), ..Details::default() };
+    ApiError::new(429, "TooManyRequests", "storage is (re)initializing").with_details(details)
 }
 
 /// An open watch.
@@ -62,6 +79,10 @@ struct Watcher {
     /// What a bookmark shows beside its version.
     empty: Value,
     finished: bool,
+    /// Whether a webhook converts the objects.
+    converts: bool,
+    /// Whether the next change could not be converted: nothing is sent before that works again.
+    stuck: bool,
 }
 
 /// What a watch waits for.
@@ -91,6 +112,7 @@ impl Watcher {
         let changed = server.store().subscribe(&call.resource.storage_key);
         let next_bookmark = first_bookmark(now, deadline);
         let empty = builtin::empty_object(&call.resource);
+        let converts = server.conversion_webhook(&call.resource).is_some();
         Self {
             server,
             call,
@@ -104,6 +126,8 @@ impl Watcher {
             next_bookmark,
             empty,
             finished: false,
+            converts,
+            stuck: false,
         }
     }
 
@@ -129,7 +153,11 @@ impl Watcher {
             }
             // From here on no change goes unheard.
             let changed = self.changed.clone().notified_owned();
-            if self.take_changes() {
+            if self.take_changes().await {
+                continue;
+            }
+            if self.stuck && self.server.version_caches().gave_up(&self.call.resource) {
+                self.finished = true;
                 continue;
             }
             if self.resource_changed() {
@@ -138,9 +166,13 @@ impl Watcher {
             }
             match self.wait(changed).await {
                 Wake::Change => {}
-                // A bookmark vouches for what was sent: what came meanwhile goes first.
-                Wake::Bookmark if self.take_changes() => {}
-                Wake::Bookmark => self.bookmark(),
+                Wake::Bookmark => {
+                    // A bookmark vouches for what was sent: what came meanwhile goes first.
+                    let heard = self.take_changes().await;
+                    if !heard && !self.stuck {
+                        self.bookmark();
+                    }
+                }
                 Wake::Deadline => self.finished = true,
             }
         }
@@ -165,7 +197,14 @@ impl Watcher {
             self.cursor = self.call.view.revision(store.revision(), enough);
             store.list_at(&self.call.resource.storage_key, &self.call.namespace, self.cursor)
         };
-        for (_, stored) in objects.unwrap_or_default() {
+        let mut objects = objects.unwrap_or_default();
+        if self.converts {
+            match converted(&self.server, &self.call, objects).await {
+                Ok(shown) => objects = shown,
+                Err(_) => return self.fail_to_begin().await,
+            }
+        }
+        for (_, stored) in objects {
             if self.selection.matches(&self.call, &stored) {
                 self.pending.push_back(self.event("ADDED", &stored, None));
             }
@@ -178,9 +217,16 @@ impl Watcher {
         }
     }
 
+    /// The end of a watch that cannot begin: the cache does not come as far as it must (row WA21).
+    async fn fail_to_begin(&mut self) {
+        tokio::time::sleep(Duration::from_secs(FUTURE_WAIT_SECONDS)).await;
+        let reached = self.server.version_caches().reached(&self.call.resource);
+        self.fail(&too_large(self.cursor, reached));
+    }
+
     /// Queues the events of new changes; whether there were changes. If there were none, nothing that
     /// concerns this watch happened up to the revision of that moment.
-    fn take_changes(&mut self) -> bool {
+    async fn take_changes(&mut self) -> bool {
         let (changes, head) = {
             let store = self.server.store();
             let key = &self.call.resource.storage_key;
@@ -192,11 +238,19 @@ impl Watcher {
                 false
             }
             Ok(changes) => {
-                for change in &changes {
-                    self.cursor = change.revision;
-                    let event = self.event_of(change);
+                let mut heard = false;
+                for change in changes {
+                    let revision = change.revision;
+                    let Ok(change) = self.shown(change).await else {
+                        self.set_stuck(true);
+                        return heard;
+                    };
+                    heard = true;
+                    self.cursor = revision;
+                    let event = self.event_of(&change);
                     self.pending.extend(event);
                 }
+                self.set_stuck(false);
                 true
             }
             Err(Compacted { oldest }) => {
@@ -206,6 +260,26 @@ impl Watcher {
                 true
             }
         }
+    }
+
+    /// A change of what is shown.
+    async fn shown(&self, change: Change) -> Result<Change, Undecodable> {
+        if !self.converts {
+            return Ok(change);
+        }
+        let shown = async |object: Option<Arc<Value>>| match object {
+            None => Ok(None),
+            Some(stored) => self.server.cached(&self.call.resource, &stored).await.map(Some),
+        };
+        let (before, after) = (shown(change.before).await?, shown(change.after).await?);
+        Ok(Change { before, after, ..change })
+    }
+
+    fn set_stuck(&mut self, stuck: bool) {
+        if self.converts && self.stuck != stuck {
+            self.server.version_caches().set_stuck(&self.call.resource, stuck);
+        }
+        self.stuck = stuck;
     }
 
     /// What a change looks like through the selection: an object that stops matching is deleted.
@@ -230,6 +304,13 @@ impl Watcher {
 
     fn event(&self, kind: &'static str, stored: &Arc<Value>, revision: Option<u64>) -> WatchEvent {
         let resource = Arc::clone(&self.call.resource);
+        if self.converts {
+            let mut object = Value::clone(stored);
+            if let Some(revision) = revision {
+                object::set_resource_version(&mut object, revision);
+            }
+            return WatchEvent { kind, object: Shown::Made(object) };
+        }
         WatchEvent { kind, object: Shown::Stored(Arc::clone(stored), resource, revision) }
     }
 
@@ -255,8 +336,7 @@ impl Watcher {
 
     fn bookmark_object(&self) -> Value {
         let mut object = self.empty.clone();
-        object::metadata_mut(&mut object)
-            .insert("resourceVersion".to_owned(), json!(self.cursor.to_string()));
+        object::set_resource_version(&mut object, self.cursor);
         object
     }
 
@@ -265,6 +345,7 @@ impl Watcher {
         tokio::select! {
             biased;
             () = changed => Wake::Change,
+            () = tokio::time::sleep(RETRY), if self.stuck => Wake::Change,
             () = tokio::time::sleep_until(self.next_bookmark), if bookmarks => Wake::Bookmark,
             () = tokio::time::sleep_until(self.deadline) => Wake::Deadline,
         }
@@ -282,7 +363,7 @@ impl Watcher {
 
     async fn end_soon(&mut self) {
         tokio::time::sleep(Duration::from_secs(SCHEMA_CHANGE_SECONDS)).await;
-        while self.take_changes() && !self.finished {}
+        while self.take_changes().await && !self.finished {}
         self.finished = true;
     }
 }

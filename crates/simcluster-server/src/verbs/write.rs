@@ -2,6 +2,7 @@
 //! managed fields, no-op detection, the compare-and-swap loop and what follows a write
 //! (`k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,12 +11,13 @@ use super::options::WriteOptions;
 use super::{Call, meta, scale};
 use crate::admission::{Attributes, ObjectKind, Operation};
 use crate::auth::escalation;
+use crate::conversion::with_versions;
 use crate::server::{ApiServer, subject};
-use crate::store;
+use crate::store::{self, Store};
 use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
-use simcluster_model::fieldmanager;
+use simcluster_model::fieldmanager::{self, Versions, Writing};
 use simcluster_model::metadata;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
@@ -48,8 +50,32 @@ pub(super) enum Facet {
     Admitted,
 }
 
+/// The object on which a write acts.
+struct Existing {
+    object: Arc<Value>,
+    /// Whether the cache of its version had it.
+    is_cached: bool,
+}
+
 /// How a write makes the new object of the stored one (`None`: there is none).
-pub(super) type Transform<'a> = dyn Fn(Option<&Value>) -> Result<Value, ApiError> + Sync + 'a;
+pub(super) type Transform<'a> =
+    dyn Fn(Option<&Value>, &dyn Versions) -> Result<Value, ApiError> + Sync + 'a;
+
+/// Whose fields a call writes.
+pub(super) fn writing<'a>(
+    server: &ApiServer,
+    call: &'a Call,
+    options: &'a WriteOptions,
+    versions: &'a dyn Versions,
+) -> Writing<'a> {
+    Writing {
+        resource: &call.resource,
+        versions,
+        manager: &options.manager,
+        subresource: &call.subresource,
+        now: server.clock().now(),
+    }
+}
 
 /// What the object on which a write acts must be.
 #[derive(Debug, Default)]
@@ -180,9 +206,28 @@ impl<'a> Write<'a> {
     async fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
         // Held until the object is stored.
         let _reservation = self.prepare_create(&mut object)?;
+        let resource = self.resource();
         let name = object::name(&object).to_owned();
         let object = self.validate(Operation::Create, &name, object, None).await?;
-        self.store_new(object)
+        let object = self.new_version(object)?;
+        let encoded = self.server.encode(resource, object).await?;
+        let stored = self.store_new(&name, encoded)?;
+        self.shown(&stored).await
+    }
+
+    /// A stored object as it is answered.
+    async fn shown(&self, stored: &Value) -> Result<Value, ApiError> {
+        let shown = self.server.decode(self.resource(), stored).await;
+        shown.map_err(|fault| fault.of_write())
+    }
+
+    /// Stores an object that the server itself brings along.
+    pub(super) fn install(&self, object: Value) -> Result<(), ApiError> {
+        let name = object::name(&object).to_owned();
+        let object = self.new_version(object)?;
+        let resource = self.resource();
+        self.store_new(&name, resource.strategy.encode_stored(resource, object))?;
+        Ok(())
     }
 
     /// System metadata and the rules of the kind. What is reserved is so until the object is stored.
@@ -220,10 +265,8 @@ impl<'a> Write<'a> {
         }
     }
 
-    pub(super) fn store_new(&self, mut object: Value) -> Result<Value, ApiError> {
-        let resource = self.resource();
-        let name = object::name(&object).to_owned();
-        let key = store::key(object::namespace(&object), &name);
+    /// A new object has no version yet.
+    fn new_version(&self, mut object: Value) -> Result<Value, ApiError> {
         let version_set =
             object::resource_version(&object).parse::<u64>().is_ok_and(|version| version != 0);
         if version_set && !self.options.dry_run {
@@ -234,20 +277,26 @@ impl<'a> Write<'a> {
         if !self.options.dry_run {
             object::metadata_mut(&mut object).remove("resourceVersion");
         }
-        let object = strategy_stored(resource, object);
+        Ok(object)
+    }
+
+    /// Stores an encoded object, if nobody has its name.
+    fn store_new(&self, name: &str, encoded: Value) -> Result<Arc<Value>, ApiError> {
+        let resource = self.resource();
+        let key = store::key(object::namespace(&encoded), name);
         let stored = {
             let mut store = self.server.store();
             if let Some(existing) = store.get(&resource.storage_key, &key) {
-                return Err(exists(resource, &name, &existing));
+                return Err(exists(resource, name, &existing));
             }
             if self.options.dry_run {
-                return Ok(read(resource, &object));
+                return Ok(Arc::new(encoded));
             }
-            store::size::check(&object)?;
-            store.put(&resource.storage_key, &key, object)
+            store::size::check(&encoded)?;
+            store.put(&resource.storage_key, &key, encoded)
         };
         self.server.after_write(self.call, None, Some(&stored));
-        Ok(read(resource, &stored))
+        Ok(stored)
     }
 
     /// Changes an object: `transform` makes the new one of the stored one. Answers 201 where it
@@ -267,7 +316,8 @@ impl<'a> Write<'a> {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
                 check_uid(resource, name, &key, expected.uid, &Value::Null)?;
-                let object = transform(None)?;
+                let made = |versions: &dyn Versions| transform(None, versions);
+                let object = with_versions(self.server, resource, made).await?;
                 version_of(&object)?;
                 let mut object = self.admit(Operation::Create, name, object, None).await?;
                 // A version given for a missing object is ignored.
@@ -283,17 +333,49 @@ impl<'a> Write<'a> {
                 }
             };
             check_uid(resource, name, &key, expected.uid, &stored)?;
-            let existing = Arc::new(read(resource, &stored));
-            let object = transform(Some(&existing))?;
-            let object = self.admit(Operation::Update, name, object, Some(&existing)).await?;
-            // Held until the object is stored.
-            let mut reservation = self.server.services().reservation(self.options.dry_run);
-            let object = self.prepare_update(name, object, &existing, &mut reservation)?;
-            let object = self.validate(Operation::Update, name, object, Some(&existing)).await?;
-            if let Some(answer) = self.commit(&key, object, &existing, &stored)? {
-                return Ok((200, answer));
+            let existing = self.existing(&stored).await?;
+            match self.change(name, transform, &key, &stored, &existing.object).await {
+                Ok(Some(answer)) => return Ok((200, answer)),
+                Ok(None) => {}
+                Err(error) => {
+                    // The real server looks whether its cache was behind before it says so.
+                    if existing.is_cached {
+                        self.shown(&stored).await?;
+                    }
+                    return Err(error);
+                }
             }
         }
+    }
+
+    /// The object that is to be changed. If a cache has it the real server takes it from there, and
+    /// writes it down to compare it with what comes out.
+    async fn existing(&self, stored: &Arc<Value>) -> Result<Existing, ApiError> {
+        let resource = &self.call.resource;
+        if let Some(object) = self.server.version_caches().get(resource, stored) {
+            self.server.encode(resource, Value::clone(&object)).await?;
+            return Ok(Existing { object, is_cached: true });
+        }
+        Ok(Existing { object: Arc::new(self.shown(stored).await?), is_cached: false })
+    }
+
+    /// One attempt to change an object; `None` if somebody else was faster.
+    async fn change(
+        &self,
+        name: &str,
+        transform: &Transform<'_>,
+        key: &str,
+        stored: &Arc<Value>,
+        existing: &Arc<Value>,
+    ) -> Result<Option<Value>, ApiError> {
+        let made = |versions: &dyn Versions| transform(Some(existing), versions);
+        let object = with_versions(self.server, self.resource(), made).await?;
+        let object = self.admit(Operation::Update, name, object, Some(existing)).await?;
+        // Held until the object is stored.
+        let mut reservation = self.server.services().reservation(self.options.dry_run);
+        let object = self.prepare_update(name, object, existing, &mut reservation)?;
+        let object = self.validate(Operation::Update, name, object, Some(existing)).await?;
+        self.commit(key, object, existing, stored).await
     }
 
     fn is_stored(&self, key: &str) -> bool {
@@ -346,7 +428,7 @@ impl<'a> Write<'a> {
     }
 
     /// Stores a change; `None` if somebody else was faster.
-    fn commit(
+    async fn commit(
         &self,
         key: &str,
         object: Value,
@@ -358,9 +440,8 @@ impl<'a> Write<'a> {
             if !self.options.dry_run {
                 {
                     let mut store = self.server.store();
-                    match store.get(&resource.storage_key, key) {
-                        Some(now) if Arc::ptr_eq(&now, stored) => {}
-                        _ => return Ok(None),
+                    if !is_current(&store, resource, key, stored) {
+                        return Ok(None);
                     }
                     store.remove(&resource.storage_key, key);
                 }
@@ -368,25 +449,28 @@ impl<'a> Write<'a> {
             }
             return Ok(Some(object));
         }
-        let new = strategy_stored(resource, object);
+        let new = self.server.encode(resource, object).await?;
         if self.options.dry_run {
-            return Ok(Some(read(resource, &new)));
+            return self.shown(&new).await.map(Some);
         }
+        // Empty metadata that no read shows makes every write a change.
+        let is_same = new == **stored && metadata::is_tidy(object::metadata(&new));
         let written = {
             let mut store = self.server.store();
-            match store.get(&resource.storage_key, key) {
-                Some(now) if Arc::ptr_eq(&now, stored) => {}
-                _ => return Ok(None),
+            if !is_current(&store, resource, key, stored) {
+                return Ok(None);
             }
-            // Empty metadata that no read shows makes every write a change.
-            if new == **stored && metadata::is_tidy(object::metadata(&new)) {
-                return Ok(Some(existing.clone()));
+            if is_same {
+                Arc::clone(stored)
+            } else {
+                store::size::check(&new)?;
+                store.put(&resource.storage_key, key, new)
             }
-            store::size::check(&new)?;
-            store.put(&resource.storage_key, key, new)
         };
-        self.server.after_write(self.call, Some(stored), Some(&written));
-        Ok(Some(read(resource, &written)))
+        if !is_same {
+            self.server.after_write(self.call, Some(stored), Some(&written));
+        }
+        self.shown(&written).await.map(Some)
     }
 
     /// Whether this write takes the last finalizer off an object that is being deleted.
@@ -463,7 +547,11 @@ impl<'a> Write<'a> {
         let resource = self.resource();
         let group = resource.strategy.invalid_group(resource);
         let names = Names { group, ..resource.names() };
-        Err(ApiError::invalid(names, object::name(object), faults))
+        // Of a built-in kind, which is validated by generated rules, too, equal faults are told once.
+        let mut told = BTreeSet::new();
+        let news = |fault: &&FieldError| resource.custom || told.insert(fault.to_string());
+        let faults: Vec<FieldError> = faults.iter().filter(news).cloned().collect();
+        Err(ApiError::invalid(names, object::name(object), &faults))
     }
 }
 
@@ -472,8 +560,9 @@ pub(super) fn read(resource: &Resource, stored: &Value) -> Value {
     resource.strategy.decode_stored(resource, stored.clone())
 }
 
-fn strategy_stored(resource: &Resource, object: Value) -> Value {
-    resource.strategy.encode_stored(resource, object)
+/// Whether nobody has written an object since it was read.
+fn is_current(store: &Store, resource: &Resource, key: &str, stored: &Arc<Value>) -> bool {
+    store.get(&resource.storage_key, key).is_some_and(|now| Arc::ptr_eq(&now, stored))
 }
 
 fn exists(resource: &Resource, name: &str, existing: &Value) -> ApiError {

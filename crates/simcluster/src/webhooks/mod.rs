@@ -57,6 +57,11 @@ impl Webhooks {
         known.handlers.insert(url.to_owned(), handler);
     }
 
+    /// Nobody in this process answers at an address any more.
+    pub fn forget(&self, url: &str) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).handlers.remove(url);
+    }
+
     /// Says where the port of a Service leads to: Pods of a simulated cluster run no programs.
     pub fn resolve(&self, namespace: &str, name: &str, port: u16, address: SocketAddr) {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());

@@ -10,6 +10,7 @@
 
 mod support;
 
+mod conversions;
 mod determinism;
 mod faults;
 mod garbage;

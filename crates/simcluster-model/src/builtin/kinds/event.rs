@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use crate::builtin::cells::{View, or, since};
 use crate::builtin::check::Faults;
-use crate::builtin::decode_typed;
-use crate::builtin::kind::Kind;
+use crate::builtin::kind::{Kind, shaped};
 use crate::builtin::labels::Labels;
 use crate::builtin::value::{at, int, text};
 use crate::field::FieldError;
@@ -101,15 +100,6 @@ fn renamed<'a>(mut event: Value, pair: impl Fn((&'a str, &'a str)) -> (&'a str, 
             map.insert(to.to_owned(), value);
         }
     }
-    event
-}
-
-/// The two forms differ in what is printed although empty: decoding settles it.
-fn shaped(event: Value, api_version: &str, definition: &str) -> Value {
-    let schema = crate::schema::definition(definition).unwrap_or_default();
-    let mut event =
-        decode_typed(event.clone(), &schema, "").map_or(event, |decoded| decoded.object);
-    object::put(&mut event, "apiVersion", json!(api_version));
     event
 }
 

@@ -10,9 +10,7 @@ use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::pod_template;
 use crate::builtin::selector::label_selector;
 use crate::builtin::value::{at, flag, int, is_unset, text};
-use crate::builtin::workload::{
-    POD_NAMES, matches_template, name_warning, template_warnings, with_immutable,
-};
+use crate::builtin::workload::{POD_NAMES, matches_template, name_warning, with_immutable};
 use crate::field::FieldError;
 use crate::object::{self, as_map};
 
@@ -80,6 +78,19 @@ fn prepare_for_create(job: &mut Value) {
 
 fn validate(object: &Value) -> Vec<FieldError> {
     let mut faults = Faults::default();
+    let spec = at(object, &["spec"]).unwrap_or(&Value::Null);
+    validate_spec(spec, "spec", &mut faults);
+    match at(spec, &["selector"]) {
+        None => faults.required("spec.selector", ""),
+        Some(found) => label_selector(found, "spec.selector", &mut faults),
+    }
+    let template = at(spec, &["template"]).unwrap_or(&Value::Null);
+    matches_template(object, template, &mut faults);
+    faults.0
+}
+
+/// Faults of the spec of a Job, or of a template of one: all but those of its selector.
+pub(super) fn validate_spec(spec: &Value, path: &str, faults: &mut Faults) {
     for field in [
         "parallelism",
         "completions",
@@ -87,13 +98,11 @@ fn validate(object: &Value) -> Vec<FieldError> {
         "backoffLimit",
         "ttlSecondsAfterFinished",
     ] {
-        faults.not_negative(format!("spec.{field}"), int(object, &["spec", field]));
+        faults.not_negative(format!("{path}.{field}"), int(spec, &[field]));
     }
-    let template = at(object, &["spec", "template"]).unwrap_or(&Value::Null);
-    let mut of_template = Faults::default();
-    pod_template::validate(template, "spec.template", &mut of_template);
-    let policy_field = "spec.template.spec.restartPolicy";
-    faults.extend(of_template.0);
+    let template = at(spec, &["template"]).unwrap_or(&Value::Null);
+    pod_template::validate(template, &format!("{path}.template"), faults);
+    let policy_field = format!("{path}.template.spec.restartPolicy");
     match text(template, &["spec", "restartPolicy"]) {
         "OnFailure" | "Never" => {}
         "" | "Always" => faults.required(policy_field, r#"valid values: "OnFailure", "Never""#),
@@ -102,12 +111,6 @@ fn validate(object: &Value) -> Vec<FieldError> {
             faults.add(FieldError::not_supported(policy_field, &json!(other), &supported));
         }
     }
-    match at(object, &["spec", "selector"]) {
-        None => faults.required("spec.selector", ""),
-        Some(found) => label_selector(found, "spec.selector", &mut faults),
-    }
-    matches_template(object, template, &mut faults);
-    faults.0
 }
 
 fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
@@ -166,17 +169,25 @@ fn duration(view: View<'_>) -> String {
 
 fn warnings(job: &Value, old: Option<&Value>) -> Vec<String> {
     let mut found: Vec<String> = name_warning(job, old, POD_NAMES).into_iter().collect();
-    let count = |field: &str| int(job, &["spec", field]).unwrap_or_default();
-    let indexed = text(job, &["spec", "completionMode"]) == "Indexed";
-    let many = count("completions") > 100_000 && count("parallelism") > 10_000;
-    if indexed && many && old.is_none_or(|old| KIND.generation.rises(job, old)) {
-        found.push(
-            "spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher \
-             than 10^4, Kubernetes might not be able to track completedIndexes when a big number of \
-             indexes fail"
-                .to_owned(),
-        );
+    if old.is_none_or(|old| KIND.generation.rises(job, old)) {
+        found.extend(spec_warnings(at(job, &["spec"]).unwrap_or(&Value::Null), "spec"));
     }
-    found.extend(template_warnings(job, old, KIND.generation));
+    found
+}
+
+/// Warnings about the spec of a Job, or of a template of one.
+pub(super) fn spec_warnings(spec: &Value, path: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let count = |field: &str| int(spec, &[field]).unwrap_or_default();
+    let indexed = text(spec, &["completionMode"]) == "Indexed";
+    if indexed && count("completions") > 100_000 && count("parallelism") > 10_000 {
+        found.push(format!(
+            "{path}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism \
+             higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number \
+             of indexes fail"
+        ));
+    }
+    let template = at(spec, &["template"]).unwrap_or(&Value::Null);
+    found.extend(pod_template::warnings(template, &format!("{path}.template")));
     found
 }

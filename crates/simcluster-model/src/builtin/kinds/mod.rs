@@ -5,6 +5,9 @@
 
 mod autoscaler;
 mod config_map;
+mod controller_revision;
+mod cron_job;
+mod daemon_set;
 mod deployment;
 mod disruption_budget;
 mod endpoints;
@@ -18,8 +21,10 @@ mod namespace;
 mod network_policy;
 mod node;
 pub(super) mod pod;
+mod pod_template;
 mod priority_class;
 mod replica_set;
+mod replication_controller;
 mod resource_quota;
 mod review;
 mod role;
@@ -28,6 +33,9 @@ mod secret;
 mod service;
 mod service_account;
 mod stateful_set;
+mod storage_class;
+mod volume;
+mod volume_claim;
 mod webhook_configuration;
 
 use super::kind::Kind;
@@ -40,11 +48,17 @@ static ALL: &[&Kind] = &[
     &limit_range::KIND,
     &namespace::KIND,
     &node::KIND,
+    &volume_claim::KIND,
+    &volume::KIND,
     &pod::KIND,
+    &pod_template::KIND,
+    &replication_controller::KIND,
     &resource_quota::KIND,
     &secret::KIND,
     &service::KIND,
     &service_account::KIND,
+    &controller_revision::KIND,
+    &daemon_set::KIND,
     &deployment::KIND,
     &replica_set::KIND,
     &stateful_set::KIND,
@@ -56,6 +70,8 @@ static ALL: &[&Kind] = &[
     &review::SELF_SUBJECT_RULES,
     &review::SUBJECT_ACCESS,
     &autoscaler::KIND,
+    &autoscaler::KIND_V1,
+    &cron_job::KIND,
     &job::KIND,
     &ingress::KIND,
     &ingress_class::KIND,
@@ -65,6 +81,7 @@ static ALL: &[&Kind] = &[
     &role::CLUSTER,
     &role_binding::KIND,
     &role_binding::CLUSTER,
+    &storage_class::KIND,
     &webhook_configuration::MUTATING,
     &webhook_configuration::VALIDATING,
     &priority_class::KIND,
@@ -72,28 +89,28 @@ static ALL: &[&Kind] = &[
     &endpoints::SLICE,
 ];
 
-/// The rules of a kind.
-pub(super) fn of(group: &str, plural: &str) -> Option<&'static Kind> {
-    ALL.iter().copied().find(|kind| kind.group == group && kind.plural == plural)
+/// The rules of a kind in a version.
+pub(super) fn of(group: &str, version: &str, plural: &str) -> Option<&'static Kind> {
+    let versions =
+        || ALL.iter().copied().filter(|kind| kind.group == group && kind.plural == plural);
+    let own = versions().find(|kind| kind.version == version);
+    own.or_else(|| versions().find(|kind| kind.version.is_empty()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::registry;
 
     #[test]
     fn each_kind_is_in_the_data_and_the_other_way_round() {
-        let ruled: BTreeSet<(&str, &str)> =
-            ALL.iter().map(|kind| (kind.group, kind.plural)).collect();
-        assert_eq!(ruled.len(), ALL.len(), "no kind is ruled twice");
-        let mut served: BTreeSet<(&str, &str)> = registry::built_in()
-            .iter()
-            .map(|one| (one.group.as_str(), one.plural.as_str()))
-            .collect();
-        assert!(served.remove(&("apiextensions.k8s.io", "customresourcedefinitions")));
-        assert_eq!(ruled, served);
+        let mut unused = ALL.to_vec();
+        for resource in registry::built_in() {
+            let kind = of(&resource.group, &resource.version, &resource.plural);
+            let is_definition = resource.plural == "customresourcedefinitions";
+            assert_eq!(kind.is_none(), is_definition, "{}", resource.plural);
+            unused.retain(|one| kind.is_none_or(|kind| !std::ptr::eq(*one, kind)));
+        }
+        assert!(unused.is_empty(), "{unused:?}");
     }
 }

@@ -71,7 +71,7 @@ fn is_exempt(attributes: &Attributes) -> bool {
 }
 
 /// The resource in whose version a webhook is asked, conditions included.
-fn invocation(
+async fn invocation(
     server: &ApiServer,
     hook: &Hook,
     attributes: &Attributes,
@@ -80,7 +80,7 @@ fn invocation(
     if !hook.has_conditions() {
         return Ok(Some(resource));
     }
-    let versioned = review::Versioned::of(attributes, &resource);
+    let versioned = review::Versioned::of(server, attributes, &resource).await?;
     let request = review::request(attributes, &resource);
     match hook.conditions_hold(&versioned.object, &versioned.old, &request) {
         Ok(holds) => Ok(holds.then_some(resource)),

@@ -64,7 +64,7 @@ async fn hook(
     hook: &Hook,
     attributes: &mut Attributes,
 ) -> Result<(), ApiError> {
-    let Some(resource) = invocation(server, hook, attributes)? else { return Ok(()) };
+    let Some(resource) = invocation(server, hook, attributes).await? else { return Ok(()) };
     let reinvocation = &attributes.reinvocation;
     if reinvocation.second && !reinvocation.again.contains(&hook.id) {
         return Ok(());
@@ -87,7 +87,8 @@ async fn call(
     attributes: &mut Attributes,
     resource: &Arc<Resource>,
 ) -> Result<bool, Failure> {
-    let versioned = Versioned::of(attributes, resource);
+    let versioned = Versioned::of(server, attributes, resource).await;
+    let versioned = versioned.map_err(Failure::Refused)?;
     let answer = review::ask(server, hook, attributes, resource, &versioned, true).await?;
     if answer.patch.is_empty() {
         return Ok(false);
@@ -110,7 +111,8 @@ async fn call(
         .map_err(|why| internal(&why.to_string()))?;
     let object = typed(attributes, resource, patched).map_err(|why| internal(&why))?;
     let changed = object != versioned.object;
-    attributes.object = Some(review::convert(resource, &attributes.resource, object));
+    let converted = server.in_version_of(resource, &attributes.resource, object).await;
+    attributes.object = Some(converted.map_err(|why| internal(&why))?);
     Ok(changed)
 }
 

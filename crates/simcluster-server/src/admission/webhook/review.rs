@@ -23,23 +23,25 @@ pub(super) struct Versioned {
 }
 
 impl Versioned {
-    pub(super) fn of(attributes: &Attributes, resource: &Resource) -> Self {
-        let convert = |object: &Value| convert(&attributes.resource, resource, object.clone());
-        Self {
-            object: attributes.object.as_ref().map(convert).unwrap_or_default(),
-            old: attributes.old_object.as_deref().map(convert).unwrap_or_default(),
-        }
+    /// An error is the answer to the write.
+    pub(super) async fn of(
+        server: &ApiServer,
+        attributes: &Attributes,
+        resource: &Resource,
+    ) -> Result<Self, ApiError> {
+        let own = &attributes.resource;
+        let convert = async |object: Option<&Value>| match object {
+            None => Ok(Value::Null),
+            Some(object) => server
+                .in_version_of(own, resource, object.clone())
+                .await
+                .map_err(|why| ApiError::internal(&why)),
+        };
+        Ok(Self {
+            object: convert(attributes.object.as_ref()).await?,
+            old: convert(attributes.old_object.as_deref()).await?,
+        })
     }
-}
-
-/// An object in the version of another resource that stores the same objects. What is no object of the
-/// resource itself (a `Scale`) has no versions.
-pub(super) fn convert(from: &Resource, to: &Resource, object: Value) -> Value {
-    let own = object.get("kind").and_then(Value::as_str) == Some(&from.kind);
-    if !own || (from.group == to.group && from.version == to.version) {
-        return object;
-    }
-    to.strategy.decode_stored(to, from.strategy.encode_stored(from, object))
 }
 
 /// The request of a review, without uid and objects: also what conditions see.

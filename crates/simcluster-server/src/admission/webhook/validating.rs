@@ -1,7 +1,5 @@
 //! Webhooks that accept or refuse.
 
-use std::sync::Arc;
-
 use futures::future::{BoxFuture, join_all};
 
 use super::review::{self, Versioned};
@@ -36,14 +34,13 @@ impl Plugin for Validating {
             let hooks = self.hooks.present(server, CONFIGURATIONS);
             let mut relevant = Vec::new();
             for hook in hooks.iter() {
-                if let Some(resource) = invocation(server, hook, attributes)? {
-                    relevant.push((hook, resource));
+                if let Some(resource) = invocation(server, hook, attributes).await? {
+                    let versioned = Versioned::of(server, attributes, &resource).await?;
+                    relevant.push((hook, resource, versioned));
                 }
             }
-            let asked = relevant.into_iter().map(async |(hook, resource)| {
-                let resource = Arc::clone(&resource);
-                let versioned = Versioned::of(attributes, &resource);
-                let asked = review::ask(server, hook, attributes, &resource, &versioned, false);
+            let asked = relevant.iter().map(async |(hook, resource, versioned)| {
+                let asked = review::ask(server, hook, attributes, resource, versioned, false);
                 asked.await.err().and_then(|failure| failure.error(hook))
             });
             join_all(asked).await.into_iter().flatten().next().map_or(Ok(()), Err)

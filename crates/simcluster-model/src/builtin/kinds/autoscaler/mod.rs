@@ -1,4 +1,6 @@
-//! Horizontal autoscalers of Pods.
+//! Horizontal autoscalers of Pods, in two versions.
+
+mod v1;
 
 use serde_json::{Value, json};
 
@@ -9,6 +11,8 @@ use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::value::{at, int, items, text};
 use crate::field::FieldError;
 use crate::names;
+
+pub(super) use self::v1::KIND_V1;
 
 /// `horizontalpodautoscalers`.
 pub(super) static KIND: Kind = Kind {
@@ -24,9 +28,7 @@ fn default(autoscaler: &mut Fields) {
     let spec = inner(autoscaler, "spec");
     set(spec, "minReplicas", || json!(1));
     if spec.get("metrics").and_then(Value::as_array).is_none_or(Vec::is_empty) {
-        let target = json!({ "type": "Utilization", "averageUtilization": 80 });
-        let metric = json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } });
-        spec.insert("metrics".to_owned(), json!([metric]));
+        spec.insert("metrics".to_owned(), json!([default_metric()]));
     }
     if let Some(Value::Object(behavior)) = spec.get_mut("behavior") {
         let up = inner(behavior, "scaleUp");
@@ -42,6 +44,12 @@ fn default(autoscaler: &mut Fields) {
         set(down, "selectPolicy", || json!("Max"));
         set(down, "policies", || json!([{ "type": "Percent", "value": 100, "periodSeconds": 15 }]));
     }
+}
+
+/// What scales where nothing else is said.
+fn default_metric() -> Value {
+    let target = json!({ "type": "Utilization", "averageUtilization": 80 });
+    json!({ "type": "Resource", "resource": { "name": "cpu", "target": target } })
 }
 
 /// The server appends the faults that declarative rules find to those that code finds.
