@@ -22,9 +22,13 @@ pub struct Servers<'a> {
 impl<'a> Servers<'a> {
     /// A real cluster without controllers and a new simulated one, both with a fixture.
     pub async fn start(cluster: &'a Cluster, fixture: &[Value]) -> Result<Self, Error> {
-        let simulated = SimCluster::builder().controllers(false).start().map_err(|error| {
-            Error::Fixture { name: "the simulated cluster".to_owned(), fault: error.to_string() }
-        })?;
+        let simulated =
+            SimCluster::builder().controllers(false).warn_of_idle_kinds(false).start().map_err(
+                |error| Error::Fixture {
+                    name: "the simulated cluster".to_owned(),
+                    fault: error.to_string(),
+                },
+            )?;
         let servers = Self { cluster, real: Remote::of(cluster).await?, simulated };
         for target in servers.targets() {
             for object in fixture {

@@ -26,7 +26,8 @@ static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b10\.0\.\d{1,3}\.\
 /// Node ports of Services.
 static PORT: LazyLock<Regex> = LazyLock::new(|| pattern(r"\b3[0-2]\d{3}\b"));
 /// Versions in texts: the newest one, and those of objects in YAML.
-static CURRENT: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(current: |resourceVersion: ")\d+"#));
+static CURRENT: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r#"(current: |resourceVersion(: |\\*":\\*)?")\d+"#));
 static MARK: LazyLock<Regex> = LazyLock::new(|| pattern("\u{1}([a-z]+)-([^\u{2}]*)\u{2}"));
 static NAME: LazyLock<Regex> = LazyLock::new(|| pattern(r"<(uid|rv|ip|port)-\d+>"));
 

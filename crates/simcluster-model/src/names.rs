@@ -48,6 +48,26 @@ pub fn dns1123_subdomain(value: &str) -> Vec<String> {
     faults
 }
 
+/// A DNS subdomain in whose labels underscores may stand, as some names of search paths have them.
+#[must_use]
+pub fn dns1123_subdomain_with_underscore(value: &str) -> Vec<String> {
+    let mut faults = too_long(value, SUBDOMAIN_MAX, "characters");
+    let is_label = |label: &str| {
+        let label = label.strip_prefix('_').unwrap_or(label);
+        is_dns_label(&label.replace('_', "-"))
+    };
+    if !value.split('.').all(is_label) {
+        let label = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?";
+        faults.push(with_regex(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', \
+             '-' or '.', and must start and end with an alphanumeric character",
+            &format!("{label}(\\.{label})*"),
+            &["example.com"],
+        ));
+    }
+    faults
+}
+
 /// A DNS label (RFC 1035), which starts with a letter.
 #[must_use]
 pub fn dns1035_label(value: &str) -> Vec<String> {

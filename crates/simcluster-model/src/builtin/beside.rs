@@ -61,6 +61,24 @@ pub static SCALE: Beside = Beside {
     definition: "io.k8s.api.autoscaling.v1.Scale",
 };
 
+/// `Binding`
+pub static BINDING: Beside = Beside {
+    group: "",
+    version: "v1",
+    kind: "Binding",
+    package: "core",
+    definition: "io.k8s.api.core.v1.Binding",
+};
+
+/// `Eviction`
+pub static EVICTION: Beside = Beside {
+    group: "policy",
+    version: "v1",
+    kind: "Eviction",
+    package: "policy",
+    definition: "io.k8s.api.policy.v1.Eviction",
+};
+
 /// `TokenRequest`
 pub static TOKEN_REQUEST: Beside = Beside {
     group: "authentication.k8s.io",
@@ -88,11 +106,11 @@ impl Beside {
     pub fn decode(&self, body: Value) -> Result<Decoded, String> {
         let text = |key: &str| body.get(key).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
-        if kind != self.kind || api_version != format!("{}/{}", self.group, self.version) {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        if (group, version, kind) != (self.group, self.version, self.kind) {
             if definition_name(api_version, kind).is_none() {
                 return Err(not_registered(api_version, kind));
             }
-            let version = api_version.rsplit('/').next().unwrap_or_default();
             let to = format!("{}.{}", self.package, self.kind);
             return Err(format!("converting ({version}.{kind}) to ({to}): unknown conversion"));
         }

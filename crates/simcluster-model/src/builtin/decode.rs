@@ -278,7 +278,10 @@ fn is_printed(value: &Value, field: &Schema) -> bool {
     match field.go.as_deref().map(|go| go.presence) {
         Some(Presence::NonEmpty) => !is_empty(value),
         Some(Presence::NonZero) => !value.is_null(),
-        Some(Presence::Always) => !(is_empty(value) && value.is_object()),
+        // What is kept as it came is printed as it came.
+        Some(Presence::Always) => {
+            codec(field) == Codec::Raw || !(is_empty(value) && value.is_object())
+        }
         Some(Presence::Given | Presence::OrNull) | None => true,
     }
 }

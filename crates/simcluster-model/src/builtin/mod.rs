@@ -34,10 +34,10 @@ use std::sync::{Arc, LazyLock};
 use serde_json::{Map, Value, json};
 
 use self::beside::not_registered;
-pub use self::beside::{Beside, SCALE, TOKEN_REQUEST, decode_delete_options};
+pub use self::beside::{BINDING, Beside, EVICTION, SCALE, TOKEN_REQUEST, decode_delete_options};
 pub use self::cells::{age, human_duration, since};
 pub use self::decode::decode_typed;
-pub use self::documentation::documentation;
+pub use self::documentation::{Documentation, documentation};
 use self::kind::Kind;
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths, Strategy};
@@ -115,8 +115,8 @@ pub fn kubernetes_version() -> &'static str {
 }
 
 /// An object of a kind of which nothing is known, as bookmarks show it: its names and, of a built-in
-/// kind, what its Go types always print. Those that can be scaled count their replicas by value inside
-/// the server.
+/// kind, what its Go types always print. Those of `apps` that can be scaled count their replicas by value
+/// inside the server.
 #[must_use]
 pub fn empty_object(resource: &Resource) -> Value {
     let names = json!({ "kind": resource.kind, "apiVersion": resource.api_version() });
@@ -126,7 +126,7 @@ pub fn empty_object(resource: &Resource) -> Value {
     // Names alone have nothing that decoding could refuse.
     let decoded = decode_typed(names.clone(), &resource.schema, "");
     let mut object = decoded.map_or(names, |decoded| decoded.object);
-    if resource.scale.is_some() {
+    if resource.scale.is_some() && resource.group == "apps" {
         set_path(&mut object, "spec.replicas", json!(0));
     }
     object

@@ -339,6 +339,9 @@ fn find<'a>(object: &'a Value, path: &str) -> Found<'a> {
     let mut node = object;
     let mut seen = String::new();
     for key in path.strip_prefix('.').unwrap_or(path).split('.') {
+        if node.is_null() {
+            return Found::Nothing;
+        }
         seen = format!("{seen}.{key}");
         let Some(map) = node.as_object() else {
             return Found::Blocked(accessor_error(&seen, node, "map[string]interface{}"));

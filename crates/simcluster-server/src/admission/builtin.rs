@@ -21,6 +21,9 @@ pub(crate) const NAMESPACES: &str = "/namespaces";
 /// Storage key of `IngressClasses`.
 const INGRESS_CLASSES: &str = "networking.k8s.io/ingressclasses";
 
+/// Storage key of `StorageClasses`.
+const STORAGE_CLASSES: &str = "storage.k8s.io/storageclasses";
+
 /// Namespaces that cannot be deleted.
 const PROTECTED: [&str; 3] = ["default", "kube-system", "kube-public"];
 
@@ -99,6 +102,15 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
             validate: None,
         },
         BuiltIn {
+            name: "PersistentVolumeClaimResize",
+            handles: |attributes| {
+                attributes.operation == Operation::Update
+                    && attributes.is_of("", "persistentvolumeclaims")
+            },
+            admit: None,
+            validate: Some(claim_resize),
+        },
+        BuiltIn {
             name: "DefaultIngressClass",
             handles: |attributes| creates(attributes, "networking.k8s.io", "ingresses"),
             admit: Some(|server, attributes| {
@@ -146,6 +158,19 @@ fn with_pod(
     // A Pod takes no address that would have to be reserved.
     let mut reservation = server.services().reservation(true);
     server.with_surroundings(&subject, &mut reservation, |around| rule(&resource, pod, around))
+}
+
+/// A claim grows only if its class allows it.
+fn claim_resize(server: &ApiServer, attributes: &Attributes) -> Result<(), ApiError> {
+    let (Some(claim), Some(old)) = (&attributes.object, &attributes.old_object) else {
+        return Ok(());
+    };
+    let class = object::at_path(claim, "spec.storageClassName").and_then(Value::as_str);
+    let class = class.and_then(|name| server.store().get(STORAGE_CLASSES, &store::key("", name)));
+    match admission::claim_growth_fault(claim, old, class.as_deref()) {
+        Some(why) => Err(attributes.forbidden(why)),
+        None => Ok(()),
+    }
 }
 
 fn priority(server: &ApiServer, attributes: &mut Attributes) -> Result<(), ApiError> {

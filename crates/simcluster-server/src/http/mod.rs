@@ -11,6 +11,7 @@ pub mod request;
 pub mod response;
 mod reviews;
 mod route;
+mod status;
 pub mod table;
 pub(crate) mod texts;
 mod watch;

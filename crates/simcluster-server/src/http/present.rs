@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use crate::http::accept::{Form, not_acceptable};
+use crate::http::status::is_status;
 use crate::http::table::Printer;
 use crate::http::texts::TextForm;
 use crate::verbs::List;
@@ -184,11 +185,6 @@ impl Presentation {
 
 fn wrong_form(message: &str) -> ApiError {
     ApiError::new(406, "NotAcceptable", message)
-}
-
-fn is_status(object: &Value) -> bool {
-    object.get("kind").and_then(Value::as_str) == Some("Status")
-        && object.get("apiVersion").and_then(Value::as_str) == Some("v1")
 }
 
 fn row_object(include: Include, object: &Value, version: &str) -> Value {

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::gate;
 use crate::http::accept::{Accepted, Format};
+use crate::http::status::Ordered;
 use simcluster_model::codec::yaml;
 use simcluster_model::error::ApiError;
 
@@ -119,8 +120,10 @@ impl Writing {
     pub fn text(self, value: &Value) -> Vec<u8> {
         let written = match (self.format, self.pretty) {
             (Format::Yaml, _) => return yaml::write(value).into_bytes(),
-            (Format::Json, true) => return serde_json::to_vec_pretty(value).unwrap_or_default(),
-            (Format::Json, false) => serde_json::to_vec(value),
+            (Format::Json, true) => {
+                return serde_json::to_vec_pretty(&Ordered(value)).unwrap_or_default();
+            }
+            (Format::Json, false) => serde_json::to_vec(&Ordered(value)),
         };
         let mut text = written.unwrap_or_default();
         text.push(b'\n');

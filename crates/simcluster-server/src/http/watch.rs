@@ -6,11 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::gate::{self, Stage, Stop};
 use crate::http::present::Presentation;
 use crate::http::response::Body;
+use crate::http::status::Ordered;
 use crate::http::texts::Texts;
 use crate::server::ApiServer;
 use crate::trace::Request;
@@ -107,7 +107,7 @@ impl End {
     fn of(stop: &Stop, line: Option<Bytes>) -> Self {
         match stop {
             Stop::Fail(error) => {
-                let line = text(&Line { kind: "ERROR", object: &error.to_status() });
+                let line = text(&Line { kind: "ERROR", object: Ordered(&error.to_status()) });
                 Self { line: Some(line), breaks: false }
             }
             Stop::Reset => Self { line: None, breaks: true },
@@ -129,7 +129,7 @@ fn line(
     let WatchEvent { kind, object } = event;
     let write = |object: Shown| {
         let object = presentation.event(object.into_value(), first, clock.now())?;
-        Some(text(&Line { kind, object: &object }))
+        Some(text(&Line { kind, object: Ordered(&object) }))
     };
     let shared = presentation.line_form(kind);
     match (&object, shared) {
@@ -153,5 +153,5 @@ fn text(line: &Line<'_>) -> Bytes {
 struct Line<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
-    object: &'a Value,
+    object: Ordered<'a>,
 }

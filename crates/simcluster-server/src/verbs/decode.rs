@@ -68,16 +68,20 @@ pub(super) fn scale(call: &Call, options: &WriteOptions) -> Result<Value, ApiErr
         }
         error
     };
-    beside(call, options, &builtin::SCALE, &refused)
+    refusable(call, options, &builtin::SCALE, &refused)
 }
 
-/// Reads the body of a POST of a `TokenRequest`.
-pub(super) fn token_request(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
-    beside(call, options, &builtin::TOKEN_REQUEST, &|error| error)
+/// Reads a body of a kind that is not the resource's.
+pub(super) fn beside(
+    call: &Call,
+    options: &WriteOptions,
+    expected: &Beside,
+) -> Result<Value, ApiError> {
+    refusable(call, options, expected, &|error| error)
 }
 
 /// Reads a body of a kind that is not the resource's; `refused` words refusals of all of it.
-fn beside(
+fn refusable(
     call: &Call,
     options: &WriteOptions,
     expected: &Beside,

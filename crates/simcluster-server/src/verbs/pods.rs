@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use super::options::{DeleteOptions, WriteOptions, is_true};
 use super::write::{Expected, Facet, Write, read};
-use super::{Call, Outcome, delete};
+use super::{Call, Outcome, decode, delete, meta, objects};
 use crate::admission::{Attributes, ObjectKind, Operation};
 use crate::server::ApiServer;
 use crate::store;
 use crate::verbs::selectors;
-use simcluster_model::codec::body;
+use simcluster_model::builtin::{BINDING, EVICTION};
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::fieldmanager::Versions;
 use simcluster_model::object;
@@ -31,7 +31,11 @@ fn done() -> Outcome {
 /// POST of a Binding: puts a Pod on a Node.
 pub(super) async fn bind(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let binding = body::parse(&call.body, &call.content_type, &call.resource)?.value;
+    let mut binding = decode::beside(call, &options, &BINDING)?;
+    meta::fill_namespace(&call.resource, &call.namespace, &mut binding)?;
+    if object::name(&binding) != call.name {
+        return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+    }
     let text = |path: &str| {
         object::at_path(&binding, path).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
@@ -96,7 +100,8 @@ fn set_scheduled(pod: &mut Value, now: &str) {
 /// POST of an Eviction: deletes a Pod if its disruption budget allows it.
 pub(super) async fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let write_options = WriteOptions::parse(call, "CreateOptions")?;
-    let eviction = body::parse(&call.body, &call.content_type, &call.resource)?.value;
+    let mut eviction = decode::beside(call, &write_options, &EVICTION)?;
+    meta::fill_namespace(&call.resource, &call.namespace, &mut eviction)?;
     if object::name(&eviction) != call.name {
         let why = "name in URL does not match name in Eviction object";
         return Err(ApiError::bad_request(why));
@@ -209,7 +214,8 @@ fn check_budget(budget: &Value) -> Result<i64, ApiError> {
 /// PUT of a Namespace's `/finalize`: sets `spec.finalizers` and nothing else.
 pub(super) async fn finalize(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "UpdateOptions")?;
-    let given = body::parse(&call.body, &call.content_type, &call.resource)?.value;
+    let given = decode::request_body(call, &options)?;
+    objects::check_name(&given, &call.name)?;
     let finalizers = object::at_path(&given, "spec.finalizers").cloned();
     let version = object::resource_version(&given).to_owned();
     let transform = |existing: Option<&Value>, _: &dyn Versions| {

@@ -70,6 +70,7 @@ async fn apply_config(
 ) -> Result<Outcome, ApiError> {
     let resource = &call.resource;
     let config = objects::read_apply(call)?;
+    let uid = object::uid(&config.value).to_owned();
     let transform = |existing: Option<&Value>, versions: &dyn Versions| {
         let writing = writing(server, call, options, versions);
         let object = fieldmanager::apply(&writing, existing, &config.value, options.force)?;
@@ -79,7 +80,7 @@ async fn apply_config(
         check_replicas(resource, &call.name, replicas)?;
         Ok(object)
     };
-    finish(server, call, options, None, &transform).await
+    finish(server, call, options, Some(&uid), &transform).await
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.
@@ -196,7 +197,10 @@ fn selector(paths: &ScalePaths, object: &Value) -> Option<String> {
     if let Some(path) = &paths.label_selector {
         return object::at_path(object, path).and_then(Value::as_str).map(str::to_owned);
     }
-    let labels = object::at_path(object, "spec.selector.matchLabels")?.as_object()?;
+    // The oldest of these kinds selects by labels only.
+    let is_oldest = object.get("kind").and_then(Value::as_str) == Some("ReplicationController");
+    let labels = if is_oldest { "spec.selector" } else { "spec.selector.matchLabels" };
+    let labels = object::at_path(object, labels)?.as_object()?;
     let terms: Vec<String> = labels
         .iter()
         .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default()))

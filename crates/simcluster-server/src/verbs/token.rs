@@ -31,7 +31,7 @@ const GROUP: &str = "authentication.k8s.io";
 /// Issues a token for the `ServiceAccount` of the path.
 pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = WriteOptions::parse(call, "CreateOptions")?;
-    let mut request = decode::token_request(call, &options)?;
+    let mut request = decode::beside(call, &options, &TOKEN_REQUEST)?;
     meta::fill_namespace(&call.resource, &call.namespace, &mut request)?;
     let spec = object::child(&mut request, "spec");
     if spec.get("expirationSeconds").is_none_or(Value::is_null) {

@@ -2,6 +2,7 @@
 //! managed fields, no-op detection, the compare-and-swap loop and what follows a write
 //! (`k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -545,7 +546,11 @@ impl<'a> Write<'a> {
         let resource = self.resource();
         let group = resource.strategy.invalid_group(resource);
         let names = Names { group, ..resource.names() };
-        Err(ApiError::invalid(names, object::name(object), faults))
+        // Of a built-in kind, which is validated by generated rules, too, equal faults are told once.
+        let mut told = BTreeSet::new();
+        let news = |fault: &&FieldError| resource.custom || told.insert(fault.to_string());
+        let faults: Vec<FieldError> = faults.iter().filter(news).cloned().collect();
+        Err(ApiError::invalid(names, object::name(object), &faults))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::builtin::quantity::Quantity;
 use crate::builtin::value::{at, flag, int, items, objects_mut, text};
 use crate::error::ApiError;
 use crate::object;
@@ -229,4 +230,30 @@ pub fn default_ingress_class(ingress: &mut Value, classes: &[Arc<Value>]) {
     if let Some(class) = newest {
         spec_mut(ingress).insert("ingressClassName".to_owned(), json!(object::name(class)));
     }
+}
+
+/// Why a claim may not ask for more than it has (`PersistentVolumeClaimResize`); `class` is the one of
+/// its name.
+#[must_use]
+pub fn claim_growth_fault(
+    claim: &Value,
+    old: &Value,
+    class: Option<&Value>,
+) -> Option<&'static str> {
+    let storage = |claim: &Value| {
+        let amount = text(claim, &["spec", "resources", "requests", "storage"]);
+        Quantity::parse(amount).map(Quantity::nanos).unwrap_or_default()
+    };
+    let named = |claim: &Value| text(claim, &["spec", "storageClassName"]).to_owned();
+    if storage(claim) <= storage(old) {
+        return None;
+    }
+    if text(old, &["status", "phase"]) != "Bound" {
+        return Some("Only bound persistent volume claims can be expanded");
+    }
+    let allowed = class.is_some_and(|class| flag(class, &["allowVolumeExpansion"]));
+    (!allowed || named(claim) != named(old)).then_some(
+        "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must \
+         support resize",
+    )
 }

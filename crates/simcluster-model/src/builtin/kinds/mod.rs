@@ -5,6 +5,9 @@
 
 mod autoscaler;
 mod config_map;
+mod controller_revision;
+mod cron_job;
+mod daemon_set;
 mod deployment;
 mod disruption_budget;
 mod endpoints;
@@ -18,8 +21,10 @@ mod namespace;
 mod network_policy;
 mod node;
 pub(super) mod pod;
+mod pod_template;
 mod priority_class;
 mod replica_set;
+mod replication_controller;
 mod resource_quota;
 mod review;
 mod role;
@@ -28,6 +33,9 @@ mod secret;
 mod service;
 mod service_account;
 mod stateful_set;
+mod storage_class;
+mod volume;
+mod volume_claim;
 mod webhook_configuration;
 
 use super::kind::Kind;
@@ -40,11 +48,17 @@ static ALL: &[&Kind] = &[
     &limit_range::KIND,
     &namespace::KIND,
     &node::KIND,
+    &volume_claim::KIND,
+    &volume::KIND,
     &pod::KIND,
+    &pod_template::KIND,
+    &replication_controller::KIND,
     &resource_quota::KIND,
     &secret::KIND,
     &service::KIND,
     &service_account::KIND,
+    &controller_revision::KIND,
+    &daemon_set::KIND,
     &deployment::KIND,
     &replica_set::KIND,
     &stateful_set::KIND,
@@ -57,6 +71,7 @@ static ALL: &[&Kind] = &[
     &review::SUBJECT_ACCESS,
     &autoscaler::KIND,
     &autoscaler::KIND_V1,
+    &cron_job::KIND,
     &job::KIND,
     &ingress::KIND,
     &ingress_class::KIND,
@@ -66,6 +81,7 @@ static ALL: &[&Kind] = &[
     &role::CLUSTER,
     &role_binding::KIND,
     &role_binding::CLUSTER,
+    &storage_class::KIND,
     &webhook_configuration::MUTATING,
     &webhook_configuration::VALIDATING,
     &priority_class::KIND,

@@ -1,11 +1,12 @@
 //! The Pods that a template makes: what is wrong with them.
 
 mod container;
+mod dns;
 mod overlaps;
 pub(super) mod resources;
 mod warnings;
 
-pub(super) use self::warnings::{claim_warnings, warnings};
+pub(super) use self::warnings::{claim_warnings, node_term, warnings};
 mod scheduling;
 
 use std::collections::BTreeSet;
@@ -45,6 +46,7 @@ pub(super) fn spec(spec: &Value, path: &str, faults: &mut Faults) {
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     faults.one_of(format!("{path}.dnsPolicy"), policy, &policies);
     faults.labels(&format!("{path}.nodeSelector"), at(spec, &["nodeSelector"]));
+    dns::validate(spec, path, faults);
     for field in ["serviceAccountName", "nodeName", "priorityClassName"] {
         let name = text(spec, &[field]);
         if !name.is_empty() {

@@ -123,7 +123,13 @@ fn node_labels(spec: &Value, here: &str, found: &mut Vec<String>) {
     }
 }
 
-fn node_term(term: &Value, with_values: bool, field: &str, found: &mut Vec<String>) {
+/// Warnings about the labels of Nodes in a term of a selector.
+pub(in crate::builtin) fn node_term(
+    term: &Value,
+    with_values: bool,
+    field: &str,
+    found: &mut Vec<String>,
+) {
     for (index, expression) in items(term, &["matchExpressions"]).iter().enumerate() {
         let field = format!("{field}.matchExpressions[{index}]");
         let key = text(expression, &["key"]);

@@ -146,10 +146,14 @@ fn facts_of_the_kinds() {
         with(|one| one.returns_deleted_object()),
         [
             "namespaces",
+            "persistentvolumeclaims",
+            "persistentvolumes",
             "pods",
+            "podtemplates",
             "resourcequotas",
             "serviceaccounts",
             "services",
+            "storageclasses",
             "customresourcedefinitions",
         ]
     );
@@ -178,7 +182,10 @@ fn facts_of_the_kinds() {
             "leases",
         ]
     );
-    assert_eq!(with(|one| one.default_propagation_policy() == "Orphan"), ["jobs"]);
+    assert_eq!(
+        with(|one| one.default_propagation_policy() == "Orphan"),
+        ["replicationcontrollers", "jobs"]
+    );
 }
 
 #[test]

@@ -9,5 +9,6 @@
 mod accept;
 mod discovery;
 mod request;
+mod response;
 mod route;
 mod table;

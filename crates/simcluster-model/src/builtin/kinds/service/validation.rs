@@ -25,11 +25,17 @@ pub(super) fn update(service: &Value, old: &Value) -> Vec<FieldError> {
         unchanged_ips(service, old, &mut faults);
         unchanged_families(service, old, &mut faults);
     }
-    let (was_balancer, is_balancer) = (is_balancer(old), is_balancer(service));
     let class = |one| at(one, &["spec", "loadBalancerClass"]);
-    if was_balancer && is_balancer && class(service) != class(old) {
+    if is_balancer(old) && is_balancer(service) && class(service) != class(old) {
         let value = class(service).unwrap_or(&Value::Null);
         faults.invalid("spec.loadBalancerClass", value, "may not change once set");
+    }
+    balancer_class(service, &mut faults);
+    let checked =
+        |one| is_balancer(one) && text(one, &["spec", "externalTrafficPolicy"]) == "Local";
+    let port = |one| int(one, &["spec", "healthCheckNodePort"]).unwrap_or_default();
+    if checked(old) && checked(service) && port(old) != port(service) {
+        faults.forbidden("spec.healthCheckNodePort", "field is immutable");
     }
     whole(service, Some(old), &mut faults);
     faults.0
@@ -130,7 +136,7 @@ fn whole(service: &Value, old: Option<&Value>, faults: &mut Faults) {
     let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
     faults.one_of("spec.type", kind, &kinds);
     repeated_ports(ports, kind, faults);
-    balancer_fields(service, faults);
+    balancer_fields(service, old, faults);
     traffic(service, faults);
 }
 
@@ -232,22 +238,55 @@ fn repeated_ports(ports: &[Value], kind: &str, faults: &mut Faults) {
     }
 }
 
-fn balancer_fields(service: &Value, faults: &mut Faults) {
+const BALANCERS_ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+
+fn balancer_fields(service: &Value, old: Option<&Value>, faults: &mut Faults) {
+    source_ranges(service, old, faults);
     let is_balancer = is_balancer(service);
-    let why = "may only be used when `type` is 'LoadBalancer'";
-    if !items(service, &["spec", "loadBalancerSourceRanges"]).is_empty() && !is_balancer {
-        faults.forbidden("spec.LoadBalancerSourceRanges", why);
-    }
     if at(service, &["spec", "allocateLoadBalancerNodePorts"]).is_some() && !is_balancer {
-        faults.forbidden("spec.allocateLoadBalancerNodePorts", why);
+        faults.forbidden("spec.allocateLoadBalancerNodePorts", BALANCERS_ONLY);
     }
-    if let Some(class) = at(service, &["spec", "loadBalancerClass"]) {
-        if is_balancer {
-            let name = class.as_str().unwrap_or_default();
-            faults.texts("spec.loadBalancerClass", name, names::qualified_name(name));
-        } else {
-            faults.forbidden("spec.loadBalancerClass", why);
+    balancer_class(service, faults);
+}
+
+/// Who may reach a load balancer: a field, or the annotation that came before it. Spaces around a range do
+/// no harm, and what an old object had it may keep.
+fn source_ranges(service: &Value, old: Option<&Value>, faults: &mut Faults) {
+    const ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+    let ranges = strings(service, "loadBalancerSourceRanges");
+    let annotation =
+        |one| at(one, &["metadata", "annotations", ANNOTATION]).and_then(Value::as_str);
+    if !ranges.is_empty() {
+        let field = "spec.LoadBalancerSourceRanges";
+        if !is_balancer(service) {
+            faults.forbidden(field, BALANCERS_ONLY);
         }
+        let before = old.map(|old| strings(old, "loadBalancerSourceRanges")).unwrap_or_default();
+        for (index, range) in ranges.iter().map(|range| range.trim()).enumerate() {
+            if before.iter().all(|before| before.trim() != range) {
+                faults.texts(&format!("{field}[{index}]"), range, names::cidr(range));
+            }
+        }
+    } else if let Some(ranges) = annotation(service) {
+        let field = format!("metadata.annotations[{ANNOTATION}]");
+        if !is_balancer(service) {
+            faults.forbidden(field.as_str(), BALANCERS_ONLY);
+        }
+        if old.and_then(annotation) != Some(ranges) && !ranges.trim().is_empty() {
+            for range in ranges.trim().split(',').map(str::trim) {
+                faults.texts(&field, range, names::cidr(range));
+            }
+        }
+    }
+}
+
+fn balancer_class(service: &Value, faults: &mut Faults) {
+    let Some(class) = at(service, &["spec", "loadBalancerClass"]) else { return };
+    if is_balancer(service) {
+        let name = class.as_str().unwrap_or_default();
+        faults.texts("spec.loadBalancerClass", name, names::qualified_name(name));
+    } else {
+        faults.forbidden("spec.loadBalancerClass", BALANCERS_ONLY);
     }
 }
 
