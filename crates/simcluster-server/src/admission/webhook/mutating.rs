@@ -157,7 +157,9 @@ fn decode_patch(text: &[u8]) -> Result<Value, String> {
                 None => return Ok(patch),
             }
         }
-        other => (other, "Patch"),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            (&patch, "Patch")
+        }
     };
     let found = golang::json_type_name(wrong);
     Err(format!("json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"))
