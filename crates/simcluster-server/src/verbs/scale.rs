@@ -8,6 +8,7 @@ use super::write::{Expected, Facet, Transform, Write, writing};
 use super::{Call, Outcome, decode, meta, objects};
 use crate::server::ApiServer;
 use crate::store;
+use simcluster_model::builtin;
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager::{self, Versions};
@@ -54,7 +55,12 @@ pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, Ap
         } else {
             (patch::merge_patch(current, &given.value)?, objects::duplicate_fields(&given))
         };
-        let mut scale = decode::patched_scale(call, &options, patched, noted)?;
+        let before = patched.clone();
+        let shown = || {
+            let show = if json { patch::by_json_patch } else { patch::by_merge_patch };
+            show(&before, &given.value, Some(builtin::SCALE.definition()))
+        };
+        let mut scale = decode::patched_scale(call, &options, patched, noted, &shown)?;
         meta::fill_namespace(&call.resource, &call.namespace, &mut scale)?;
         objects::check_name(&scale, &call.name)?;
         Ok(scale)
