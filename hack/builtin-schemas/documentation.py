@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Writes what `kubectl explain` says of Kubernetes' built-in kinds, as compressed JSON.
 
-    documentation.py KUBERNETES_MODULE > crates/simcluster-model/src/builtin/documentation.json.gz
+    documentation.py OPENAPI > crates/simcluster-model/src/builtin/documentation.json.gz
 
-KUBERNETES_MODULE is an unpacked k8s.io/kubernetes@VERSION from the Go module cache; its
-api/openapi-spec/swagger.json has the descriptions, which are the comments of the Go types.
-The file maps the definitions of stable versions, and those that they refer to, to their texts by property;
-the text of the definition itself is that of the empty property.
+OPENAPI is a file with what a real server answers at /openapi/v2 (hack/kube-assets/up starts one): the
+descriptions are the comments of the Go types, and what a property may be is listed beside.
+The file maps the definitions of stable versions, and those that they refer to, to what is said of each
+property: a list of its text and the values that it may have. The definition itself is the empty property.
 """
 
 import gzip
@@ -20,7 +20,9 @@ UNSTABLE = re.compile(r"\.v\d+(alpha|beta)\d+\.")
 
 def texts(definition):
     described = {"": definition, **definition.get("properties", {})}
-    return {name: one["description"] for name, one in described.items() if one.get("description")}
+    said = {name: [one.get("description", ""), *one.get("enum", [])]
+            for name, one in described.items()}
+    return {name: one for name, one in said.items() if one != [""]}
 
 
 def references(value):
@@ -36,9 +38,9 @@ def references(value):
 
 
 def main():
-    swagger = json.loads(Path(sys.argv[1], "api/openapi-spec/swagger.json").read_text())
-    definitions = swagger["definitions"]
-    wanted = [name for name in definitions if not UNSTABLE.search(name)]
+    definitions = json.loads(Path(sys.argv[1]).read_text())["definitions"]
+    wanted = [name for name in definitions
+              if name.startswith("io.k8s.") and not UNSTABLE.search(name)]
     found = {}
     while wanted:
         name = wanted.pop()

@@ -226,6 +226,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
+    /// Whether nothing will be stored.
+    #[must_use]
+    pub fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+
     /// Reserves the address that a client asked for.
     pub(crate) fn address(&mut self, asked: &str) -> Result<(), AllocationError> {
         let network = self.allocator.network;

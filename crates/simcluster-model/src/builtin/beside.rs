@@ -52,6 +52,14 @@ pub struct Beside {
     definition: &'static str,
 }
 
+impl Beside {
+    /// The name of its OpenAPI definition.
+    #[must_use]
+    pub fn definition(&self) -> &'static str {
+        self.definition
+    }
+}
+
 /// `Scale`
 pub static SCALE: Beside = Beside {
     group: "autoscaling",

@@ -6,19 +6,37 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use flate2::read::GzDecoder;
+use serde::Deserialize;
 
-type Texts = BTreeMap<String, String>;
+/// What is said of a property.
+#[derive(Debug, Deserialize)]
+#[serde(from = "Vec<String>")]
+pub struct Documentation {
+    /// Its description.
+    pub text: String,
+    /// What it may be, if it is one of so many texts.
+    pub values: Vec<String>,
+}
 
-/// Texts by definition and property; that of the definition itself has the empty name.
-static DOCUMENTATION: LazyLock<BTreeMap<String, Texts>> = LazyLock::new(|| {
+impl From<Vec<String>> for Documentation {
+    fn from(said: Vec<String>) -> Self {
+        let mut said = said.into_iter();
+        Self { text: said.next().unwrap_or_default(), values: said.collect() }
+    }
+}
+
+type Properties = BTreeMap<String, Documentation>;
+
+/// By definition and property; the definition itself has the empty name.
+static DOCUMENTATION: LazyLock<BTreeMap<String, Properties>> = LazyLock::new(|| {
     let packed: &[u8] = include_bytes!("documentation.json.gz");
     serde_json::from_reader(GzDecoder::new(packed)).expect("generated and checked by a test")
 });
 
-/// Descriptions of a definition's properties by name, such as those of `io.k8s.api.core.v1.PodSpec`; the
-/// empty name has the definition's own.
+/// What is said of a definition's properties by name, such as those of `io.k8s.api.core.v1.PodSpec`; the
+/// empty name has what is said of the definition itself.
 #[must_use]
-pub fn documentation(definition: &str) -> Option<&'static Texts> {
+pub fn documentation(definition: &str) -> Option<&'static Properties> {
     DOCUMENTATION.get(definition)
 }
 
@@ -29,8 +47,9 @@ mod tests {
 
     #[test]
     fn nearly_everything_that_is_served_is_described() {
-        let text = documentation("io.k8s.api.core.v1.PodSpec").unwrap();
-        assert_eq!(text[""], "PodSpec is a description of a pod.");
+        let spec = documentation("io.k8s.api.core.v1.PodSpec").unwrap();
+        assert_eq!(spec[""].text, "PodSpec is a description of a pod.");
+        assert_eq!(spec["restartPolicy"].values, ["Always", "Never", "OnFailure"]);
         let (mut described, mut all) = (0, 0);
         for (name, definition) in openapi_definitions() {
             let texts = documentation(name).unwrap_or_else(|| panic!("{name} is not there"));

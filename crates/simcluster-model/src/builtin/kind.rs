@@ -59,6 +59,8 @@ pub(super) struct Kind {
     pub(super) deprecation_warning: Option<&'static str>,
     /// Where objects are kept in etcd, if not under the plural name; some errors say it.
     pub(super) registry_path: Option<&'static str>,
+    /// Fields that may not change in an immutable object, where an empty one differs from none at all.
+    pub(super) frozen: &'static [&'static str],
     /// Fills the defaults that only this kind has; those of types that others have, too, follow.
     pub(super) default: fn(&mut Fields),
     /// What a new object gets from the cluster, or why it cannot have it.
@@ -127,6 +129,7 @@ impl Kind {
             type_group: group,
             deprecation_warning: None,
             registry_path: None,
+            frozen: &[],
             default: |_| {},
             allocate_for_create: |_, _, _| Ok(()),
             prepare_for_create: |_| {},

@@ -37,7 +37,7 @@ use self::beside::not_registered;
 pub use self::beside::{BINDING, Beside, EVICTION, SCALE, TOKEN_REQUEST, decode_delete_options};
 pub use self::cells::{age, human_duration, since};
 pub use self::decode::decode_typed;
-pub use self::documentation::documentation;
+pub use self::documentation::{Documentation, documentation};
 use self::kind::Kind;
 use crate::object::set_path;
 use crate::resource::{Resource, ScalePaths, Strategy};

@@ -60,7 +60,13 @@ impl Decode for BuiltIn {
         // An empty list is kept where it says something: managed fields are to be forgotten.
         let resets =
             body.pointer("/metadata/managedFields").filter(|list| **list == json!([])).cloned();
+        let is_empty = |field: &&&str| body.get(**field) == Some(&json!({}));
+        let freezes = body.get("immutable") == Some(&json!(true));
+        let empty: Vec<&str> = self.0.frozen.iter().filter(is_empty).copied().collect();
         let mut decoded = decode_typed(body, &resource.schema, "").map_err(|why| refused(&why))?;
+        for field in empty.into_iter().filter(|_| freezes) {
+            put(&mut decoded.object, field, json!({}));
+        }
         if let Some(empty) = resets {
             metadata_mut(&mut decoded.object).insert("managedFields".to_owned(), empty);
         }

@@ -4,7 +4,7 @@ pub mod body;
 pub mod json;
 pub(crate) mod nesting;
 mod node;
-mod protobuf;
+pub(crate) mod protobuf;
 pub mod yaml;
 
 #[cfg(test)]

@@ -230,7 +230,7 @@ fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), String>
 
 /// The container that a path ends in, and the key in it.
 fn find<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
-    let mut steps = path.split('/').skip(1).map(unescape);
+    let mut steps = steps(path);
     let mut key = steps.next().ok_or_else(|| missing(path))?;
     let mut container = document;
     for next in steps {
@@ -276,6 +276,11 @@ fn index(key: &str, length: usize) -> Result<usize, String> {
 
 fn missing(path: &str) -> String {
     format!("operation does not apply: doc is missing path: \"{path}\": missing value")
+}
+
+/// The keys of a JSON pointer.
+pub(super) fn steps(path: &str) -> impl Iterator<Item = String> + '_ {
+    path.split('/').skip(1).map(unescape)
 }
 
 fn unescape(step: &str) -> String {

@@ -7,6 +7,7 @@ pub(crate) mod convert;
 mod json;
 mod merge;
 mod order;
+mod shown;
 mod strategic;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::field::{FieldError, FieldErrorKind};
 
 pub use json::{json_patch, notes};
 pub use merge::merge_patch;
+pub use shown::{by_json_patch, by_merge_patch, by_strategic_patch};
 pub use strategic::strategic_merge;
 
 /// Why a patch could not be applied.

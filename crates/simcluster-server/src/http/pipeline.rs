@@ -318,15 +318,22 @@ async fn resource_request(
     let resources = exchange.server.served();
     let target = match route::resource(&exchange.method, &exchange.info, &resources) {
         Route::Resource(target) => target,
-        Route::Refused(error) => return exchange.refuse(&error),
+        Route::Refused { error, resource } => {
+            warn_of_deprecation(exchange, resource.as_deref());
+            return exchange.refuse(&error);
+        }
         Route::PageNotFound => return response::page_not_found(),
     };
-    if let Some(text) = &target.resource.deprecation_warning {
-        exchange.warnings.add(text.as_str());
-    }
+    warn_of_deprecation(exchange, Some(&target.resource));
     match serve_resource(exchange, extensions, request, view, target).await {
         Ok(answer) => answer,
         Err(error) => exchange.refuse(&error),
+    }
+}
+
+fn warn_of_deprecation(exchange: &Exchange<'_>, resource: Option<&Resource>) {
+    if let Some(text) = resource.and_then(|resource| resource.deprecation_warning.as_ref()) {
+        exchange.warnings.add(text.as_str());
     }
 }
 

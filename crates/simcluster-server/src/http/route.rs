@@ -21,7 +21,12 @@ pub(super) enum Route {
     /// To a resource.
     Resource(Target),
     /// An error's Status.
-    Refused(ApiError),
+    Refused {
+        /// The error.
+        error: ApiError,
+        /// The custom resource that was found all the same: its deprecation is told.
+        resource: Option<Arc<Resource>>,
+    },
     /// `404 page not found` in plain text.
     PageNotFound,
 }
@@ -50,9 +55,13 @@ pub(super) fn resource(method: &str, info: &RequestInfo, resources: &Resources) 
     };
     match served {
         Some(resource) => built_in(method, info, resource),
-        None if resources.all().iter().any(known) => Route::Refused(ApiError::no_such_resource()),
+        None if resources.all().iter().any(known) => refused(ApiError::no_such_resource()),
         None => Route::PageNotFound,
     }
+}
+
+fn refused(error: ApiError) -> Route {
+    Route::Refused { error, resource: None }
 }
 
 fn custom(method: &str, info: &RequestInfo, resource: &Arc<Resource>) -> Route {
@@ -61,11 +70,11 @@ fn custom(method: &str, info: &RequestInfo, resource: &Arc<Resource>) -> Route {
     if in_namespace != resource.namespaced && !(resource.namespaced && spans_namespaces) {
         return Route::PageNotFound;
     }
+    let refused = |error| Route::Refused { error, resource: Some(Arc::clone(resource)) };
     if !info.subresource.is_empty() && !resource.has_subresource(&info.subresource) {
-        return Route::Refused(ApiError::not_found(resource.names(), &info.name));
+        return refused(ApiError::not_found(resource.names(), &info.name));
     }
-    let unsupported =
-        || Route::Refused(ApiError::method_not_supported(resource.names(), &info.verb));
+    let unsupported = || refused(ApiError::method_not_supported(resource.names(), &info.verb));
     let verb = match verb(info) {
         Some(verb) if info.subresource.is_empty() => verb,
         Some(verb @ (Verb::Get | Verb::Update | Verb::Patch)) => verb,
@@ -81,13 +90,13 @@ fn built_in(method: &str, info: &RequestInfo, resource: &Arc<Resource>) -> Route
     let own_namespace = resource.plural == "namespaces" && resource.group.is_empty();
     let in_namespace = !info.namespace.is_empty() && !own_namespace;
     if in_namespace && !resource.namespaced {
-        return Route::Refused(ApiError::no_such_resource());
+        return refused(ApiError::no_such_resource());
     }
     if resource.namespaced && !in_namespace && !info.name.is_empty() {
-        return Route::Refused(ApiError::no_such_resource());
+        return refused(ApiError::no_such_resource());
     }
     if !info.subresource.is_empty() && !resource.has_subresource(&info.subresource) {
-        return Route::Refused(ApiError::no_such_resource());
+        return refused(ApiError::no_such_resource());
     }
     let all_namespaces = resource.namespaced && !in_namespace;
     let allowed = match verb(info) {
@@ -99,7 +108,7 @@ fn built_in(method: &str, info: &RequestInfo, resource: &Arc<Resource>) -> Route
     };
     match allowed {
         Some(verb) => Route::Resource(Target { verb, resource: Arc::clone(resource) }),
-        None => Route::Refused(ApiError::method_not_allowed()),
+        None => refused(ApiError::method_not_allowed()),
     }
 }
 

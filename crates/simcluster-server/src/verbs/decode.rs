@@ -8,7 +8,6 @@ use simcluster_model::builtin::{self, Beside};
 use simcluster_model::codec::body::{self, Duplicates};
 use simcluster_model::error::ApiError;
 use simcluster_model::field::FieldError;
-use simcluster_model::golang;
 use simcluster_model::patch::undecodable;
 use simcluster_model::resource::Resource;
 
@@ -32,26 +31,25 @@ pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value,
 }
 
 /// Reads what a JSON, merge or strategic merge patch made of an object. `noted` are texts about the
-/// patch itself, `patch` is what a refusal shows instead of the object.
+/// patch itself, `shown` makes what a refusal shows.
 pub(super) fn patched(
     call: &Call,
     options: &WriteOptions,
     patched: Value,
     noted: Vec<String>,
-    patch: Option<&Value>,
+    shown: &dyn Fn() -> String,
 ) -> Result<Value, ApiError> {
     let resource = &call.resource;
     if resource.custom {
         check_type(resource, &patched)?;
     }
-    let shown = patch.map_or_else(|| patched.to_string(), golang::plain);
     let decoded = resource
         .strategy
         .decode(resource, patched)
-        .map_err(|error| unpatchable(resource, &shown, error))?;
+        .map_err(|error| unpatchable(resource, &shown(), error))?;
     let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
     match strictness(call, options, &Duplicates::default(), unknown) {
-        Some(fault) => Err(undecodable(&shown, &fault)),
+        Some(fault) => Err(undecodable(&shown(), &fault)),
         None => Ok(with_defaults(resource, decoded.object)),
     }
 }
@@ -110,12 +108,12 @@ pub(super) fn patched_scale(
     options: &WriteOptions,
     patched: Value,
     noted: Vec<String>,
+    shown: &dyn Fn() -> String,
 ) -> Result<Value, ApiError> {
-    let shown = patched.to_string();
-    let decoded = builtin::SCALE.decode(patched).map_err(|why| undecodable(&shown, &why))?;
+    let decoded = builtin::SCALE.decode(patched).map_err(|why| undecodable(&shown(), &why))?;
     let unknown = [noted, unknown_fields(&decoded.unknown)].concat();
     match strictness(call, options, &Duplicates::default(), unknown) {
-        Some(fault) => Err(undecodable(&shown, &fault)),
+        Some(fault) => Err(undecodable(&shown(), &fault)),
         None => Ok(decoded.object),
     }
 }

@@ -8,11 +8,12 @@ use super::{Call, Outcome, decode, idle, meta};
 use crate::admission::Operation;
 use crate::conversion::with_versions;
 use crate::server::ApiServer;
+use simcluster_model::builtin;
 use simcluster_model::codec::{body, json, yaml};
 use simcluster_model::error::{ApiError, Details};
 use simcluster_model::fieldmanager::{self, OneVersion, Versions, Writing};
 use simcluster_model::object;
-use simcluster_model::patch;
+use simcluster_model::patch::{self, PatchError};
 
 /// POST to a collection.
 pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
@@ -22,7 +23,7 @@ pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, A
     let write = Write::new(server, call, &options);
     let name = object::name(&object).to_owned();
     let object = write.admit(Operation::Create, &name, object, None).await?;
-    let created = write.create(object).await?;
+    let created = write.create(&name, object).await?;
     if server.warns_of_idle_kinds()
         && let Some(text) = idle::warning(&call.resource.storage_key)
     {
@@ -208,15 +209,34 @@ fn transform(
             return checked(call, object);
         }
     };
-    let (noted, shown) = match kind {
-        Kind::Json(patch) => (patch::notes(&patch.value, &patch.duplicates), None),
-        Kind::Merge(patch) => (duplicate_fields(patch), None),
-        Kind::Strategic(patch) => (duplicate_fields(patch), Some(&patch.value)),
-        Kind::Apply(_) => (Vec::new(), None),
+    let noted = match kind {
+        Kind::Json(patch) => patch::notes(&patch.value, &patch.duplicates),
+        Kind::Merge(patch) | Kind::Strategic(patch) => duplicate_fields(patch),
+        Kind::Apply(_) => Vec::new(),
     };
-    let mut object = decode::patched(call, options, patched, noted, shown)?;
+    // Only a refusal shows what was patched, so it is patched again for that.
+    let shown = || shown(call, kind, current).unwrap_or_default();
+    let mut object = decode::patched(call, options, patched, noted, &shown)?;
     fieldmanager::record_update(writing, existing, &mut object);
     checked(call, object)
+}
+
+/// A patched object as a refusal shows it.
+fn shown(call: &Call, kind: &Kind, current: &Value) -> Result<String, PatchError> {
+    let resource = &call.resource;
+    let definition = builtin::definition_name(&resource.api_version(), &resource.kind);
+    Ok(match kind {
+        Kind::Json(given) => {
+            let patched = patch::json_patch(current, &given.value, false)?;
+            patch::by_json_patch(&patched, &given.value, definition)
+        }
+        Kind::Merge(given) => {
+            let patched = patch::merge_patch(current, &given.value)?;
+            patch::by_merge_patch(&patched, &given.value, definition)
+        }
+        Kind::Strategic(given) => patch::by_strategic_patch(&given.value),
+        Kind::Apply(_) => String::new(),
+    })
 }
 
 fn checked(call: &Call, mut object: Value) -> Result<Value, ApiError> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::secret::{MAX_SIZE, decoded_length, entries, frozen};
+use super::secret::{MAX_SIZE, decoded_length, drop_empty, entries, frozen, thaw};
 use crate::builtin::check::Faults;
 use crate::builtin::kind::Kind;
 use crate::builtin::value::at;
@@ -11,6 +11,10 @@ use crate::names;
 
 /// `configmaps`.
 pub(super) static KIND: Kind = Kind {
+    // An empty `data` is the default.
+    frozen: &["binaryData"],
+    prepare_for_create: |map| drop_empty(map, KIND.frozen),
+    prepare_for_update: |_, _, map, old| thaw(map, old, KIND.frozen),
     validate,
     validate_update: Some(validate_update),
     cells: |view| {

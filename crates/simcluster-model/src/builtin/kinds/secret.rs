@@ -10,10 +10,14 @@ use crate::builtin::kind::Kind;
 use crate::builtin::value::{at, flag, text};
 use crate::field::FieldError;
 use crate::names;
+use crate::object;
 
 /// `secrets`.
 pub(super) static KIND: Kind = Kind {
     default,
+    frozen: &["data"],
+    prepare_for_create: |secret| drop_empty(secret, KIND.frozen),
+    prepare_for_update: |_, _, secret, old| thaw(secret, old, KIND.frozen),
     validate,
     validate_update: Some(validate_update),
     warnings,
@@ -96,6 +100,23 @@ fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
     faults.extend(frozen(object, old, &["data"]).0);
     faults.extend(validate(object));
     faults.0
+}
+
+/// Empty fields say nothing in an object that may change.
+pub(super) fn thaw(object: &mut Value, old: &Value, fields: &[&str]) {
+    if !flag(old, &["immutable"]) {
+        drop_empty(object, fields);
+    }
+}
+
+/// Drops fields that are empty.
+pub(super) fn drop_empty(object: &mut Value, fields: &[&str]) {
+    let object = object::as_map(object);
+    for field in fields {
+        if object.get(*field) == Some(&json!({})) {
+            object.remove(*field);
+        }
+    }
 }
 
 pub(super) fn frozen(object: &Value, old: &Value, fields: &[&str]) -> Faults {

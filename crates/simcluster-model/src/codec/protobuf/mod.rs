@@ -29,7 +29,25 @@ const DEPTH_MAX: usize = 64;
 
 /// Number, name (empty: the message's fields stand in this one's place) and type of a field.
 #[derive(Debug, Deserialize)]
-struct Field(u64, String, String);
+pub(crate) struct Field(u64, String, String);
+
+impl Field {
+    /// Its name in JSON; empty if its fields stand in its place.
+    pub(crate) fn name(&self) -> &str {
+        &self.1
+    }
+
+    /// Its type: `=definition`, `[]item`, `{}value`, or the name of a simple one.
+    pub(crate) fn kind(&self) -> &str {
+        &self.2
+    }
+}
+
+/// The fields of a definition in the order in which its Go type declares them; none if it has no
+/// protobuf form.
+pub(crate) fn fields(definition: &str) -> &'static [Field] {
+    DEFINITIONS.get(definition).map(Vec::as_slice).unwrap_or_default()
+}
 
 static DEFINITIONS: LazyLock<BTreeMap<String, Vec<Field>>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("fields.json"))

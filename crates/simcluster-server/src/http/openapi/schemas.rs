@@ -69,8 +69,8 @@ fn published(definition: &Value) -> Value {
 
 /// A schema with what the built-in types say of themselves and their properties.
 fn described(definition: &str, mut schema: Value) -> Value {
-    let Some(texts) = builtin::documentation(definition) else { return schema };
-    for (name, text) in texts {
+    let Some(known) = builtin::documentation(definition) else { return schema };
+    for (name, said) in known {
         let place = match name.as_str() {
             "" => Some(&mut schema),
             name => schema.get_mut("properties").and_then(|properties| properties.get_mut(name)),
@@ -80,7 +80,10 @@ fn described(definition: &str, mut schema: Value) -> Value {
         if place.get("$ref").is_some() {
             *place = json!({ "allOf": [place.take()] });
         }
-        put(place, "description", json!(text));
+        put(place, "description", json!(said.text));
+        if !said.values.is_empty() {
+            put(place, "enum", json!(said.values));
+        }
     }
     schema
 }
@@ -134,7 +137,7 @@ const CONVENTIONS: &str =
 /// What all kinds say of the fields that all have: as one of the core group says it.
 fn text_of(kind: &str, property: &str) -> &'static str {
     let texts = builtin::documentation(&format!("io.k8s.api.core.v1.{kind}"));
-    texts.and_then(|texts| texts.get(property)).map(String::as_str).unwrap_or_default()
+    texts.and_then(|texts| texts.get(property)).map_or("", |said| said.text.as_str())
 }
 
 /// A schema of v3 as v2 has it. What v2 cannot say is left out, and what kubectl does not understand, as

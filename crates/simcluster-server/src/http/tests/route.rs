@@ -28,7 +28,7 @@ fn check(line: &str, expected: &str) {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let found = match resource(method, &parse(method, path, query), &resources()) {
         Route::Resource(target) => target.verb.as_str().to_owned(),
-        Route::Refused(error) => error.code.to_string(),
+        Route::Refused { error, .. } => error.code.to_string(),
         Route::PageNotFound => "page".to_owned(),
     };
     assert_eq!(found, expected, "{line}");

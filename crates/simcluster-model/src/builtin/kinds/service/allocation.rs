@@ -237,13 +237,15 @@ fn allocate_ips(
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     let asked = items(service, &["spec", "clusterIPs"]).first().and_then(Value::as_str);
+    let refused = |shown: &Value, why: &str| {
+        let fault = FieldError::invalid("spec.clusterIPs", shown, why);
+        ApiError::invalid(resource.names(), object::name(service), &[fault])
+    };
     let ip = if let Some(ip) = asked.map(str::to_owned).filter(|ip| !ip.is_empty()) {
-        if let Err(why) = around.reservation.address(&ip) {
-            let ips = at(service, &["spec", "clusterIPs"]).cloned().unwrap_or_default();
-            let why = format!("failed to allocate IP {ip}: {why}");
-            let fault = FieldError::invalid("spec.clusterIPs", &ips, &why);
-            return Err(ApiError::invalid(resource.names(), object::name(service), &[fault]));
-        }
+        let ips = at(service, &["spec", "clusterIPs"]).unwrap_or(&Value::Null);
+        let refused = |why: &str| refused(ips, &format!("failed to allocate IP {ip}: {why}"));
+        around.reservation.address(&ip).map_err(|why| refused(&why.to_string()))?;
+        can_be_owned(&ip, service, around).map_err(|why| refused(&why))?;
         ip
     } else {
         let random = (around.random)();
@@ -252,10 +254,22 @@ fn allocate_ips(
             let text = format!("failed to allocate a serviceIP for Service {name:?}: {why}");
             ApiError::internal(&text)
         })?;
-        given.to_string()
+        let ip = given.to_string();
+        can_be_owned(&ip, service, around)
+            .map_err(|why| refused(&json!([""]), &format!("failed to allocate IP: {why}")))?;
+        ip
     };
     put_spec(service, "clusterIP", json!(ip));
     put_spec(service, "clusterIPs", json!([ip]));
+    Ok(())
+}
+
+/// The real server stores an `IPAddress` that names its Service, before it looks at the Service itself.
+fn can_be_owned(ip: &str, service: &Value, around: &Surroundings<'_>) -> Result<(), String> {
+    if object::name(service).is_empty() && !around.reservation.is_dry_run() {
+        let missing = "spec.parentRef.name: Required value";
+        return Err(format!("IPAddress.networking.k8s.io \"{ip}\" is invalid: {missing}"));
+    }
     Ok(())
 }
 
