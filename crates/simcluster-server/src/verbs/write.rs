@@ -190,7 +190,7 @@ impl<'a> Write<'a> {
     pub(super) async fn create(&self, asked_as: &str, object: Value) -> Result<Value, ApiError> {
         let has_prefix = !object::meta_str(&object, "generateName").is_empty();
         if !has_prefix {
-            return self.insert(object).await;
+            return self.insert(asked_as, object).await;
         }
         let generated = object::name(&object).is_empty();
         let mut tries = 0;
