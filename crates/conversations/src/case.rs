@@ -177,10 +177,11 @@ impl Case {
         Ok(read)
     }
 
-    /// Whether it needs connections, and so the machine's time.
+    /// Whether it needs the machine's time: for connections, or for webhooks that are late.
     #[must_use]
-    pub fn needs_connections(&self) -> bool {
+    pub fn needs_real_time(&self) -> bool {
         self.steps.iter().any(|step| step.websocket || step.window.is_some())
+            || self.hooks.values().flatten().any(|rule| rule.delay.is_some())
     }
 
     /// The case as its file has it.

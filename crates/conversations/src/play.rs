@@ -67,7 +67,7 @@ async fn play_steps(
                 calls_in_one_order(document);
             }
             // Where time is real, one run of a case crosses a second and another does not.
-            if player.target().is_real() || case.needs_connections() {
+            if player.target().is_real() || case.needs_real_time() {
                 managers_in_one_order(document);
             }
             if liberties.hashes {

@@ -103,3 +103,11 @@ pub fn set_path(object: &mut Value, path: &str, value: Value) {
     }
     *node = value;
 }
+
+/// Whether two objects differ in nothing but one field.
+#[must_use]
+pub fn same_but(a: &Value, b: &Value, field: &str) -> bool {
+    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return a == b };
+    let is_other = |(name, _): &(&String, &Value)| *name != field;
+    a.iter().filter(is_other).eq(b.iter().filter(is_other))
+}

@@ -153,6 +153,11 @@ pub trait Convert: Send + Sync + fmt::Debug {
         object
     }
 
+    /// Whether `decode_stored` leaves every object as it is, so that it need not be copied to be shown.
+    fn shows_what_is_stored(&self) -> bool {
+        false
+    }
+
     /// Where a real server keeps the objects, below its prefix in etcd: some errors say it.
     fn registry_path(&self, resource: &Resource) -> String {
         format!("{}/{}", resource.group, resource.plural)

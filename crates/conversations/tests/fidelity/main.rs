@@ -32,16 +32,7 @@ fn records() -> Records {
 
 #[test]
 fn the_recorded_cases() {
-    match std::env::var("CASE").ok().as_deref() {
-        None => play_folders(&["cases"], None),
-        only => play_folders(&["cases", "webhooks"], only),
-    }
-}
-
-#[test]
-#[ignore = "takes minutes of real time, and half of these cases are not equal yet: the list of what is left to do"]
-fn the_recorded_cases_with_webhooks() {
-    play_folders(&["webhooks"], None);
+    play_folders(&["cases", "webhooks"], std::env::var("CASE").ok().as_deref());
 }
 
 fn play_folders(folders: &[&str], only: Option<&str>) {
@@ -159,7 +150,7 @@ fn play_case(case: &Case, differs: &Differs) -> Verdict {
         let needs = if case.controllers { needs } else { needs.only([]) };
         env::run(&needs, async |cluster| {
             let namespace = cluster.namespace().await;
-            if case.needs_connections() && cluster.sim().is_some() {
+            if case.needs_real_time() && cluster.sim().is_some() {
                 tokio::time::resume();
             }
             let target = Target::of(&cluster).await.unwrap();

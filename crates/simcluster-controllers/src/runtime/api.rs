@@ -5,7 +5,7 @@
 //! and a kind costs one conversion each way.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::marker::PhantomData;
 
 use k8s_openapi::NamespaceResourceScope;
@@ -13,11 +13,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::DynamicResourceScope;
 use kube::{Client, Error, Resource};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-/// An object of any kind as JSON.
+/// An object of any kind as JSON, without the managed fields: no controller looks at them, they are
+/// nearly half of an object, and an update that names none keeps those that are there.
 #[derive(Debug, Clone)]
 pub(crate) struct Raw {
     /// Only the version, which is all that kube's watcher asks for.
@@ -31,12 +32,6 @@ impl Raw {
         Self { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, value }
     }
 
-    /// The object without `metadata.managedFields`: an update that names none keeps those that are there.
-    pub(crate) fn without_managed_fields(mut self) -> Self {
-        simcluster_model::object::metadata_mut(&mut self.value).remove("managedFields");
-        self
-    }
-
     /// The object as its type.
     pub(crate) fn typed<K: DeserializeOwned>(self) -> Result<K, Error> {
         serde_json::from_value(self.value).map_err(Error::SerdeError)
@@ -45,7 +40,53 @@ impl Raw {
 
 impl<'de> Deserialize<'de> for Raw {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::new)
+        deserializer.deserialize_map(Fields { of: Part::Object }).map(Value::Object).map(Self::new)
+    }
+}
+
+/// What is being read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Object,
+    Metadata,
+}
+
+/// Reads the fields of an object or of its metadata.
+struct Fields {
+    of: Part,
+}
+
+impl<'de> DeserializeSeed<'de> for Fields {
+    type Value = Map<String, Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut read = Map::new();
+        while let Some(name) = fields.next_key::<String>()? {
+            let value = match (self.of, name.as_str()) {
+                (Part::Object, "metadata") => {
+                    Value::Object(fields.next_value_seed(Self { of: Part::Metadata })?)
+                }
+                (Part::Metadata, "managedFields") => {
+                    fields.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+                _ => fields.next_value()?,
+            };
+            read.insert(name, value);
+        }
+        Ok(read)
     }
 }
 

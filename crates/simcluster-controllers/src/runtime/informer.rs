@@ -175,12 +175,7 @@ where
     }
 }
 
-/// The object as its type, without the managed fields that no controller looks at and that are most of
-/// its memory. One that is no such object is as good as not there: the others go on.
+/// The object as its type. One that is no such object is as good as not there: the others go on.
 fn typed<K: DeserializeOwned>(object: Raw) -> Option<K> {
-    object
-        .without_managed_fields()
-        .typed()
-        .inspect_err(|error| tracing::warn!(%error, "an object cannot be read"))
-        .ok()
+    object.typed().inspect_err(|error| tracing::warn!(%error, "an object cannot be read")).ok()
 }

@@ -5,6 +5,8 @@
 //! is the error that Go's `encoding/json` would give. The first such error counts, but decoding goes on,
 //! because a value that its own type cannot parse (a time, an amount) ends it with that type's error.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value, json};
@@ -22,7 +24,7 @@ pub fn decode_typed(value: Value, schema: &Schema, path: &str) -> Result<Decoded
     let mut decoder = Decoder {
         unknown: Vec::new(),
         saved: None,
-        path: if path.is_empty() { Vec::new() } else { vec![Step::Key(path.to_owned())] },
+        path: if path.is_empty() { Vec::new() } else { vec![Step::Key(path.into())] },
         fields: Vec::new(),
         structs: Vec::new(),
     };
@@ -33,28 +35,29 @@ pub fn decode_typed(value: Value, schema: &Schema, path: &str) -> Result<Decoded
     }
 }
 
-enum Step {
-    Key(String),
+enum Step<'s> {
+    Key(Cow<'s, str>),
     Index(usize),
 }
 
-struct Decoder {
+/// Names of fields and structs are those of the schema: what goes well copies none.
+struct Decoder<'s> {
     unknown: Vec<String>,
     /// The first error that did not end decoding.
     saved: Option<String>,
     /// Where the decoder is, for unknown fields.
-    path: Vec<Step>,
+    path: Vec<Step<'s>>,
     /// The struct fields on the way, for errors; map keys and list indices are not among them.
-    fields: Vec<String>,
+    fields: Vec<&'s str>,
     /// Names of the structs on the way.
-    structs: Vec<String>,
+    structs: Vec<&'s str>,
 }
 
 /// `Ok(None)` is a null: the zero value.
 type Result<T, E = String> = std::result::Result<T, E>;
 
-impl Decoder {
-    fn value(&mut self, value: Value, schema: &Schema) -> Result<Option<Value>> {
+impl<'s> Decoder<'s> {
+    fn value(&mut self, value: Value, schema: &'s Schema) -> Result<Option<Value>> {
         if value.is_null() && codec(schema) != Codec::Raw {
             return Ok(None);
         }
@@ -77,7 +80,7 @@ impl Decoder {
         }
     }
 
-    fn plain(&mut self, value: Value, schema: &Schema) -> Result<Option<Value>> {
+    fn plain(&mut self, value: Value, schema: &'s Schema) -> Result<Option<Value>> {
         match (value, schema.kind) {
             (Value::Object(map), Some(Type::Object)) if schema.additional_properties.is_some() => {
                 self.map(map, schema).map(Some)
@@ -95,19 +98,19 @@ impl Decoder {
         }
     }
 
-    fn fields_of(&mut self, mut map: Map<String, Value>, schema: &Schema) -> Result<Value> {
+    fn fields_of(&mut self, map: Map<String, Value>, schema: &'s Schema) -> Result<Value> {
         let mut out = Map::new();
-        for (name, value) in std::mem::take(&mut map) {
-            let Some(field) = schema.properties.get(&name) else {
+        for (name, value) in map {
+            let Some((known, field)) = schema.properties.get_key_value(&name) else {
                 self.report_unknown(&name);
                 continue;
             };
             let depth = self.fields.len();
             let via = field.go.as_deref().map_or("", |go| go.via.as_str());
-            self.fields.extend(via.split('.').filter(|step| !step.is_empty()).map(str::to_owned));
-            self.fields.push(name.clone());
-            self.structs.push(struct_name(schema).to_owned());
-            self.path.push(Step::Key(name.clone()));
+            self.fields.extend(via.split('.').filter(|step| !step.is_empty()));
+            self.fields.push(known);
+            self.structs.push(struct_name(schema));
+            self.path.push(Step::Key(known.into()));
             let decoded = self.value(value, field)?;
             self.path.pop();
             self.structs.pop();
@@ -122,11 +125,11 @@ impl Decoder {
         Ok(Value::Object(out))
     }
 
-    fn map(&mut self, map: Map<String, Value>, schema: &Schema) -> Result<Value> {
+    fn map(&mut self, map: Map<String, Value>, schema: &'s Schema) -> Result<Value> {
         let Some(values) = &schema.additional_properties else { return Ok(json!({})) };
         let mut out = Map::new();
         for (key, value) in map {
-            self.path.push(Step::Key(key.clone()));
+            self.path.push(Step::Key(key.clone().into()));
             let decoded = self.value(value, values)?.unwrap_or_else(|| empty(values));
             self.path.pop();
             out.insert(key, decoded);
@@ -134,7 +137,7 @@ impl Decoder {
         Ok(Value::Object(out))
     }
 
-    fn list(&mut self, list: Vec<Value>, schema: &Schema) -> Result<Value> {
+    fn list(&mut self, list: Vec<Value>, schema: &'s Schema) -> Result<Value> {
         let Some(items) = &schema.items else { return Ok(json!([])) };
         let mut out = Vec::with_capacity(list.len());
         for (index, value) in list.into_iter().enumerate() {
@@ -318,10 +321,11 @@ fn empty(schema: &Schema) -> Value {
 fn fill_always(out: &mut Map<String, Value>, schema: &Schema) {
     for (name, field) in &schema.properties {
         let zero = match field.go.as_deref().map(|go| go.presence) {
+            Some(Presence::Always | Presence::OrNull) if out.contains_key(name) => continue,
             Some(Presence::Always) => empty(field),
             Some(Presence::OrNull) => Value::Null,
             Some(Presence::NonEmpty | Presence::Given | Presence::NonZero) | None => continue,
         };
-        out.entry(name.clone()).or_insert(zero);
+        out.insert(name.clone(), zero);
     }
 }

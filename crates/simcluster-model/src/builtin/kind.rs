@@ -9,7 +9,7 @@ use super::labels::Labels;
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
-use crate::object::{as_map, at_path, put};
+use crate::object::{at_path, put, same_but};
 use crate::resource::{Resource, Surroundings};
 use crate::schema::{self, Schema};
 
@@ -39,14 +39,7 @@ impl Generation {
             Generation::Spec => differs("spec"),
             Generation::SpecOf(form) => Generation::Spec.rises(&form(object), &form(old)),
             Generation::SpecOrAnnotations => differs("spec") || differs("metadata.annotations"),
-            Generation::AllButMetadata => {
-                let rest = |value: &Value| {
-                    let mut rest = value.clone();
-                    as_map(&mut rest).remove("metadata");
-                    rest
-                };
-                rest(object) != rest(old)
-            }
+            Generation::AllButMetadata => !same_but(object, old, "metadata"),
         }
     }
 }
@@ -98,8 +91,8 @@ pub(super) struct Kind {
     pub(super) storage_version: Option<&'static str>,
     /// From the form of this kind to the stored one.
     pub(super) encode_stored: fn(&Resource, Value) -> Value,
-    /// From the stored form to that of this kind.
-    pub(super) decode_stored: fn(&Resource, Value) -> Value,
+    /// From the stored form to that of this kind, if they differ.
+    pub(super) decode_stored: Option<fn(&Resource, Value) -> Value>,
     /// When `metadata.generation` rises.
     pub(super) generation: Generation,
     /// Whether the status is written through its subresource only.
@@ -151,7 +144,7 @@ impl Kind {
             knows_finalizers: true,
             storage_version: None,
             encode_stored: |_, object| object,
-            decode_stored: |_, object| object,
+            decode_stored: None,
             generation: Generation::None,
             status_subresource: false,
             keeps_status_on_create: false,

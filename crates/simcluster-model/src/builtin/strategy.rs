@@ -86,7 +86,14 @@ impl Convert for BuiltIn {
     }
 
     fn decode_stored(&self, resource: &Resource, object: Value) -> Value {
-        (self.0.decode_stored)(resource, object)
+        match self.0.decode_stored {
+            Some(decode) => decode(resource, object),
+            None => object,
+        }
+    }
+
+    fn shows_what_is_stored(&self) -> bool {
+        self.0.decode_stored.is_none()
     }
 
     fn registry_path(&self, resource: &Resource) -> String {
@@ -285,15 +292,14 @@ fn reset_status(resource: &Resource, object: &mut Value) {
 /// What a write to `/status` may change: the status, and of the metadata what the generic rules let
 /// through.
 fn keep_all_but_status(object: &mut Value, old: &Value) {
-    let status = object.get("status").cloned();
-    let mut kept = old.clone();
-    let metadata = std::mem::take(metadata_mut(object));
-    *metadata_mut(&mut kept) = metadata;
-    *object = kept;
-    match status {
-        Some(status) => put(object, "status", status),
-        None => {
-            as_map(object).remove("status");
+    metadata_mut(object);
+    let written = |field: &str| matches!(field, "metadata" | "status");
+    let map = as_map(object);
+    map.retain(|field, _| written(field) || old.get(field).is_some());
+    for (field, value) in old.as_object().into_iter().flatten() {
+        // Most often it is there already, and comparing costs less than copying.
+        if !written(field) && map.get(field) != Some(value) {
+            map.insert(field.clone(), value.clone());
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::protobuf::{DEFINITIONS, Field};
 use crate::builtin;
+use crate::resource::Resource;
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
@@ -128,36 +129,43 @@ impl Type {
 pub struct Declared<'a> {
     value: &'a Value,
     of: Type,
+    /// Whether it leaves out its kind and version.
+    nameless: bool,
 }
 
 impl<'a> Declared<'a> {
     /// An object that says of which kind it is.
     #[must_use]
     pub fn new(value: &'a Value) -> Self {
-        Self { value, of: Type::of_kind(value) }
+        Self { value, of: Type::of_kind(value), nameless: false }
     }
 
-    /// An object of a kind, named by its version and itself, whether it says so or not: items of lists do
-    /// not.
+    /// An item of a list of a resource: those of built-in kinds do not repeat kind and version (row LI01).
     #[must_use]
-    pub fn of_kind(value: &'a Value, api_version: &str, kind: &str) -> Self {
-        let definition = builtin::definition_name(api_version, kind);
-        Self { value, of: definition.map_or(Type::Other, Type::of_definition) }
+    pub fn item(value: &'a Value, resource: &Resource) -> Self {
+        let definition = builtin::definition_name(&resource.api_version(), &resource.kind);
+        let of = definition.map_or(Type::Other, Type::of_definition);
+        Self { value, of, nameless: !resource.custom }
     }
 }
 
 impl Serialize for Declared<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (self.value, self.of) {
-            (value, Type::Other) => value.serialize(serializer),
-            (Value::Object(map), of) => {
-                let members = of.members(map).into_iter();
-                serializer.collect_map(members.map(|(key, value, of)| (key, Self { value, of })))
+        let below = |value, of| Declared { value, of, nameless: false };
+        match self.value {
+            Value::Object(map) if self.of != Type::Other || self.nameless => {
+                let mut members = self.of.members(map);
+                if self.nameless {
+                    members.retain(|(key, ..)| !matches!(key.as_str(), "kind" | "apiVersion"));
+                }
+                let members = members.into_iter();
+                serializer.collect_map(members.map(|(key, value, of)| (key, below(value, of))))
             }
-            (Value::Array(items), of) => {
-                serializer.collect_seq(items.iter().map(|value| Self { value, of: of.item() }))
+            Value::Array(items) if self.of != Type::Other => {
+                let of = self.of.item();
+                serializer.collect_seq(items.iter().map(|value| below(value, of)))
             }
-            (value, _) => value.serialize(serializer),
+            value => value.serialize(serializer),
         }
     }
 }

@@ -25,7 +25,7 @@ mod walk;
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::check::{Duplicates, check};
 use self::managers::{Managed, encode};
@@ -35,7 +35,7 @@ use self::shape::Node;
 pub use self::versions::{OneVersion, VersionFault, Versioned, Versions};
 use crate::error::ApiError;
 use crate::golang;
-use crate::object::{metadata, metadata_mut, name, namespace, set_path, uid};
+use crate::object::{metadata, metadata_mut, name, namespace, same_but, set_path, uid};
 use crate::patch::convert::conversion_fault;
 use crate::resource::Resource;
 use crate::schema::Schema;
@@ -165,34 +165,22 @@ pub fn apply(
 /// the one that is about to be stored. To be called when the object has its final form, that is
 /// after the strategy's `prepare_for_update`.
 pub fn ignore_time_changes(live: &Value, new: &mut Value) {
-    let entries =
-        |object: &Value| metadata(object).get("managedFields").and_then(Value::as_array).cloned();
-    let (Some(old_entries), Some(new_entries)) = (entries(live), entries(new)) else { return };
-    let timeless = |entry: &Value| {
-        let mut entry = entry.clone();
-        if let Some(entry) = entry.as_object_mut() {
-            entry.remove("time");
-        }
-        entry
-    };
-    let same_entries = old_entries.len() == new_entries.len()
-        && old_entries.iter().zip(&new_entries).all(|(a, b)| timeless(a) == timeless(b));
-    if old_entries == new_entries || !same_entries || !same_but_entries(live, new) {
+    let (old_entries, new_entries) = (entries_of(live), entries_of(new));
+    if old_entries.is_empty() || old_entries == new_entries {
         return;
     }
-    metadata_mut(new).insert("managedFields".to_owned(), Value::Array(old_entries));
+    let mut pairs = old_entries.iter().zip(new_entries);
+    let same_entries = old_entries.len() == new_entries.len()
+        && pairs.all(|(old, new)| same_but(old, new, "time"));
+    if same_entries && same_but_entries(live, new) {
+        let entries = Value::from(old_entries);
+        metadata_mut(new).insert("managedFields".to_owned(), entries);
+    }
 }
 
 fn same_but_entries(a: &Value, b: &Value) -> bool {
-    let (Some(a), Some(b)) = (a.as_object(), b.as_object()) else { return false };
-    let same = |a: &Map<String, Value>, b: &Map<String, Value>, except: &str| {
-        a.len() == b.len()
-            && a.iter().all(|(key, value)| key == except || b.get(key) == Some(value))
-    };
-    let metadata = |map: &Map<String, Value>| {
-        map.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default()
-    };
-    same(a, b, "metadata") && same(&metadata(a), &metadata(b), "managedFields")
+    let both = a.get("metadata").zip(b.get("metadata"));
+    same_but(a, b, "metadata") && both.is_some_and(|(a, b)| same_but(a, b, "managedFields"))
 }
 
 /// An apply, apart from the object that it goes to.

@@ -1,14 +1,17 @@
 //! What admission knows of a write.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::NAMESPACES;
 use super::webhook::Reinvocation;
 use crate::auth::User;
 use crate::verbs::{Call, Warnings};
 use simcluster_model::error::ApiError;
+use simcluster_model::golang;
 use simcluster_model::object;
 use simcluster_model::resource::Resource;
 
@@ -81,6 +84,8 @@ pub struct Attributes {
     pub dry_run: bool,
     /// Texts for `Warning` headers.
     pub warnings: Warnings,
+    /// Until when the client waits, if it says so.
+    pub(crate) deadline: Option<Instant>,
     /// Which webhooks are to be asked again.
     pub(crate) reinvocation: Reinvocation,
 }
@@ -103,6 +108,7 @@ impl Attributes {
             options: Value::Null,
             dry_run: false,
             warnings: call.warnings.clone(),
+            deadline: call.param("timeout").and_then(deadline),
             reinvocation: Reinvocation::default(),
         }
     }
@@ -127,4 +133,10 @@ impl Attributes {
     pub fn forbidden(&self, why: &str) -> ApiError {
         ApiError::forbidden(self.resource.names(), self.shown_name(), why)
     }
+}
+
+/// When the time that a client gives a request is over. What is no time is no limit.
+fn deadline(timeout: &str) -> Option<Instant> {
+    let timeout = Duration::try_from(golang::duration(timeout)).ok()?;
+    if timeout.is_zero() { None } else { Instant::now().checked_add(timeout) }
 }

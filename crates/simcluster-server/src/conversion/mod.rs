@@ -122,7 +122,7 @@ impl ApiServer {
         let uid = self.new_uid();
         let review = webhook.review(&uid, &object, to);
         let address = Address::parse(&webhook.client_config);
-        let answered = self.call_webhook(&address, TIMEOUT, &review).await;
+        let answered = self.call_webhook(&address, TIMEOUT, TIMEOUT, &review).await;
         let answered = answered.map_err(|why| conversion_failed(&object, &why))?;
         webhook.converted(&uid, &object, to, &answered)
     }

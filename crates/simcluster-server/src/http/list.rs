@@ -17,12 +17,13 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
     if writing.format != Format::Json || writing.pretty {
         return response::value(200, writing, &list.to_value());
     }
-    let api_version = list.resource.api_version();
+    let written = |object: &Value| {
+        let item = Declared::item(object, &list.resource);
+        Bytes::from(serde_json::to_vec(&item).unwrap_or_default())
+    };
     let item = |stored: &Arc<Value>| {
         let write = || {
-            let item = list.item(stored);
-            let declared = Declared::of_kind(&item, &api_version, &list.resource.kind);
-            Bytes::from(serde_json::to_vec(&declared).unwrap_or_default())
+            if list.is_shown_as_stored() { written(stored) } else { written(&list.object(stored)) }
         };
         texts.of((stored, &list.resource, None), TextForm::Item, write)
     };
@@ -33,7 +34,7 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
     text.extend_from_slice(b"{\"kind\":");
     text.extend(json_of(&kind));
     text.extend_from_slice(b",\"apiVersion\":");
-    text.extend(json_of(&Value::from(api_version.as_str())));
+    text.extend(json_of(&Value::from(list.resource.api_version())));
     text.extend_from_slice(b",\"metadata\":");
     text.extend(json_of(&list.metadata));
     text.extend_from_slice(b",\"items\":[");

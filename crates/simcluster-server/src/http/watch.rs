@@ -135,7 +135,16 @@ fn line(
     match (&object, shared) {
         (Shown::Stored(stored, resource, revision), Some(form)) => {
             let id = (stored, resource, *revision);
-            Some(texts.of(id, form, || write(object.clone()).unwrap_or_default()))
+            let as_stored = presentation.is_plain()
+                && revision.is_none()
+                && resource.strategy.shows_what_is_stored();
+            Some(texts.of(id, form, || {
+                if as_stored {
+                    text(&Line { kind, object: Declared::new(stored) })
+                } else {
+                    write(object.clone()).unwrap_or_default()
+                }
+            }))
         }
         (Shown::Stored(..) | Shown::Made(_), _) => write(object),
     }

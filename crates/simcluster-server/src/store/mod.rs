@@ -95,6 +95,19 @@ impl KindStore {
             changed: Arc::default(),
         }
     }
+
+    /// What changed after a revision, as it was before.
+    fn changed_since(
+        &self,
+        revision: u64,
+    ) -> Result<BTreeMap<&String, Option<&Arc<Value>>>, Compacted> {
+        if revision < self.compacted {
+            return Err(Compacted { oldest: self.compacted });
+        }
+        let later = self.log.iter().rev().take_while(|change| change.revision > revision);
+        // The first change after the revision is the last to be seen here, and stays.
+        Ok(later.map(|change| (&change.key, change.before.as_ref())).collect())
+    }
 }
 
 impl Store {
@@ -160,39 +173,41 @@ impl Store {
         namespace: &str,
         revision: u64,
     ) -> Result<Vec<(String, Arc<Value>)>, Compacted> {
-        self.list_from(kind, namespace, "", revision)
+        self.list_from(kind, namespace, "", revision, usize::MAX).map(|(objects, _)| objects)
     }
 
-    /// The same, but only those whose keys are not less than `from`, so that a page costs what it shows
-    /// and not what came before it.
+    /// The first `limit` objects of the same list whose keys are not less than `from`, and how many come
+    /// after them: these are counted, not copied, so that the pages of a long list cost what they show.
     pub fn list_from(
         &self,
         kind: &str,
         namespace: &str,
         from: &str,
         revision: u64,
-    ) -> Result<Vec<(String, Arc<Value>)>, Compacted> {
-        let Some(store) = self.kinds.get(kind) else { return Ok(Vec::new()) };
-        let range = range_from(namespace, from);
-        let current = store.objects.range::<String, _>(range.clone());
-        if revision >= self.revision {
-            return Ok(current.map(|(key, object)| (key.clone(), object.clone())).collect());
-        }
-        if revision < store.compacted {
-            return Err(Compacted { oldest: store.compacted });
-        }
-        let mut objects: BTreeMap<&String, Arc<Value>> =
-            current.map(|(key, object)| (key, object.clone())).collect();
-        for change in store.log.iter().rev().take_while(|change| change.revision > revision) {
-            if !in_namespace(&change.key, namespace) || change.key.as_str() < from {
-                continue;
+        limit: usize,
+    ) -> Result<(Vec<(String, Arc<Value>)>, usize), Compacted> {
+        let Some(store) = self.kinds.get(kind) else { return Ok((Vec::new(), 0)) };
+        let mut past =
+            if revision < self.revision { store.changed_since(revision)? } else { BTreeMap::new() };
+        past.retain(|key, _| in_namespace(key, namespace) && key.as_str() >= from);
+        let mut past = past.into_iter().peekable();
+        let (mut listed, mut more) = (Vec::new(), 0);
+        let mut show = |key: &String, object: Option<&Arc<Value>>| match object {
+            None => {}
+            Some(object) if listed.len() < limit => listed.push((key.clone(), object.clone())),
+            Some(_) => more += 1,
+        };
+        for (key, object) in store.objects.range::<String, _>(range_from(namespace, from)) {
+            while let Some((gone, before)) = past.next_if(|(other, _)| *other < key) {
+                show(gone, before);
             }
-            match &change.before {
-                Some(object) => objects.insert(&change.key, object.clone()),
-                None => objects.remove(&change.key),
-            };
+            match past.next_if(|(other, _)| *other == key) {
+                Some((_, before)) => show(key, before),
+                None => show(key, Some(object)),
+            }
         }
-        Ok(objects.into_iter().map(|(key, object)| (key.clone(), object)).collect())
+        past.for_each(|(gone, before)| show(gone, before));
+        Ok((listed, more))
     }
 
     /// The changes of a kind after `revision`, oldest first, at most `max`.

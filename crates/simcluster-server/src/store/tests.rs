@@ -151,6 +151,7 @@ proptest! {
         from in "[lmno]?(/[a-e])?",
         namespace in "[mn]?",
         back in 0..10_u64,
+        limit in 0..6_usize,
     ) {
         let mut store = store();
         for (key, put) in writes {
@@ -163,6 +164,9 @@ proptest! {
         let revision = store.revision().saturating_sub(back);
         let mut expected = store.list_at(KIND, &namespace, revision).unwrap();
         expected.retain(|(key, _)| *key >= from);
-        prop_assert_eq!(store.list_from(KIND, &namespace, &from, revision).unwrap(), expected);
+        // What is beyond the limit is counted, and not one object more is copied.
+        let beyond = expected.split_off(limit.min(expected.len())).len();
+        let page = store.list_from(KIND, &namespace, &from, revision, limit).unwrap();
+        prop_assert_eq!(page, (expected, beyond));
     }
 }

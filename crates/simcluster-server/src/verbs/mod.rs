@@ -286,6 +286,12 @@ impl List {
         if self.converted { stored.clone() } else { read(&self.resource, stored) }
     }
 
+    /// Whether the objects are stored as they are shown, so that no copy is needed to show them.
+    #[must_use]
+    pub fn is_shown_as_stored(&self) -> bool {
+        !self.resource.custom && self.resource.strategy.shows_what_is_stored()
+    }
+
     /// An item as the list shows it; those of built-in kinds do not repeat kind and version (row LI01).
     #[must_use]
     pub fn item(&self, stored: &Value) -> Value {

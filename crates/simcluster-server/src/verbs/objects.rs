@@ -23,7 +23,7 @@ pub(super) async fn create(server: &ApiServer, call: &Call) -> Result<Outcome, A
     let write = Write::new(server, call, &options);
     let name = object::name(&object).to_owned();
     let object = write.admit(Operation::Create, &name, object, None).await?;
-    let created = write.create(object).await?;
+    let created = write.create(&name, object).await?;
     if server.warns_of_idle_kinds()
         && let Some(text) = idle::warning(&call.resource.storage_key)
     {

@@ -111,7 +111,7 @@ impl Selection {
     }
 
     fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_empty() && self.fields.is_empty() && self.name.is_empty()
     }
 }
 
@@ -181,21 +181,23 @@ impl Page {
             call.view.revision(server.revision(), at_least(text, version))
         };
         let page = Self { revision, start: String::new(), limit };
-        if exact && page.objects(server, call).is_err() {
+        if exact && page.objects(server, call, 0).is_err() {
             let why = "The resourceVersion for the provided list is too old.";
             return Err(ApiError::new(410, "Expired", why));
         }
         Ok(page)
     }
 
+    /// So many of the objects from the page's start on, and how many there are beyond them.
     fn objects(
         &self,
         server: &ApiServer,
         call: &Call,
-    ) -> Result<Vec<(String, Arc<Value>)>, store::Compacted> {
+        limit: usize,
+    ) -> Result<(Vec<(String, Arc<Value>)>, usize), store::Compacted> {
         let from = format!("{}{}", prefix(call), self.start);
         let key = &call.resource.storage_key;
-        server.store().list_from(key, &call.namespace, &from, self.revision)
+        server.store().list_from(key, &call.namespace, &from, self.revision, limit)
     }
 
     /// Reads the page.
@@ -205,15 +207,19 @@ impl Page {
         call: &Call,
         selection: &Selection,
     ) -> Result<List, ApiError> {
-        let mut objects = self.objects(server, call).map_err(|_| self.expired())?;
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let is_converted = server.conversion_webhook(&call.resource).is_some();
+        // Whoever selects has to look at all, and one that cannot be converted spoils the list.
+        let looks_at_all = is_converted || !selection.is_everything();
+        let looked_at = if looks_at_all { usize::MAX } else { limit };
+        let (mut objects, beyond) =
+            self.objects(server, call, looked_at).map_err(|_| self.expired())?;
         if is_converted {
             objects = converted(server, call, objects).await?;
         }
         let mut matching = objects.iter().filter(|(_, object)| selection.matches(call, object));
-        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let items: Vec<&(String, Arc<Value>)> = matching.by_ref().take(limit).collect();
-        let remaining = matching.count();
+        let remaining = matching.count() + beyond;
         let mut metadata = json!({ "resourceVersion": self.revision.to_string() });
         if remaining > 0
             && let Some((last, _)) = items.last()

@@ -101,12 +101,7 @@ async fn write(
     let paths = paths(resource)?;
     let transform = |existing: Option<&Value>, versions: &dyn Versions| {
         let mut object = existing.cloned().unwrap_or_default();
-        // A missing replicas field can be set, though it cannot be read (row ST03): it is 0 until then.
-        let mut counted = object.clone();
-        if object::at_path(&counted, &paths.spec_replicas).is_none() {
-            object::set_path(&mut counted, &paths.spec_replicas, json!(0));
-        }
-        let present = view(resource, &counted)?;
+        let present = view_or_zero(resource, &object)?;
         let scale = change(&present)?;
         let replicas = object::at_path(&scale, "spec.replicas").and_then(Value::as_i64);
         check_replicas(resource, &call.name, replicas)?;
@@ -163,6 +158,18 @@ fn check_replicas(resource: &Resource, name: &str, replicas: Option<i64>) -> Res
 
 fn paths(resource: &Resource) -> Result<&ScalePaths, ApiError> {
     resource.scale.as_ref().ok_or_else(ApiError::no_such_resource)
+}
+
+/// The Scale of an object that is written: a missing replicas field can be set, though it cannot be read
+/// (row ST03), and is 0 until then.
+pub(super) fn view_or_zero(resource: &Resource, object: &Value) -> Result<Value, ApiError> {
+    let path = &paths(resource)?.spec_replicas;
+    if object::at_path(object, path).is_some() {
+        return view(resource, object);
+    }
+    let mut counted = object.clone();
+    object::set_path(&mut counted, path, json!(0));
+    view(resource, &counted)
 }
 
 /// The Scale of an object.

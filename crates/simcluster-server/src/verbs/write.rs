@@ -104,18 +104,23 @@ impl<'a> Write<'a> {
         object: Value,
         old: Option<&Arc<Value>>,
     ) -> Result<Value, ApiError> {
+        let mut object = object;
+        if !self.call.content_type.contains("-patch+") {
+            // Patches are looked at only once, and late.
+            self.dedup_owners(&mut object, "");
+        }
         let mut object = match self.facet {
             Facet::Admitted => return Ok(object),
             Facet::Whole => self.admitted(operation, name, object, old.cloned()).await?,
             Facet::Scale => {
                 let resource = self.resource();
-                let shown = scale::view(resource, &object)?;
-                let old = old.map(|old| scale::view(resource, old).unwrap_or_default());
+                let shown = scale::view_or_zero(resource, &object)?;
+                let old = old.map(|old| scale::view_or_zero(resource, old)).transpose()?;
                 let admitted = self.admitted(operation, name, shown, old.map(Arc::new)).await?;
                 scale::put_back(resource, object, &admitted)?
             }
         };
-        self.dedup_owners(&mut object);
+        self.dedup_owners(&mut object, " after mutating admission happens");
         escalation::check(self.server, self.call, &object, old.map(|old| &**old))?;
         Ok(object)
     }
@@ -153,8 +158,8 @@ impl<'a> Write<'a> {
                 return Ok(object);
             }
             Facet::Scale => {
-                let view = |object: &Value| scale::view(self.resource(), object);
-                (view(&object)?, old.map(|old| Arc::new(view(old).unwrap_or_default())))
+                let view = |object: &Value| scale::view_or_zero(self.resource(), object);
+                (view(&object)?, old.map(|old| view(old)).transpose()?.map(Arc::new))
             }
         };
         let attributes = self.attributes(operation, name, shown, old);
@@ -181,15 +186,19 @@ impl<'a> Write<'a> {
     }
 
     /// Creates the object, trying further names where the server makes them.
-    pub(super) async fn create(&self, object: Value) -> Result<Value, ApiError> {
+    /// `asked_as` is the name that the client gave it, by which admission knows it whatever becomes of it.
+    pub(super) async fn create(&self, asked_as: &str, object: Value) -> Result<Value, ApiError> {
         let has_prefix = !object::meta_str(&object, "generateName").is_empty();
-        let generated = object::name(&object).is_empty() && has_prefix;
+        if !has_prefix {
+            return self.insert(asked_as, object).await;
+        }
+        let generated = object::name(&object).is_empty();
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.insert(object.clone()).await {
+            match self.insert(asked_as, object.clone()).await {
                 // The real server gives up at once on a name that it did not make, and says the same.
-                Err(error) if has_prefix && error.reason == "AlreadyExists" => {
+                Err(error) if error.reason == "AlreadyExists" => {
                     if !generated || tries == NAME_TRIES_MAX {
                         return Err(exhausted(error));
                     }
@@ -200,12 +209,13 @@ impl<'a> Write<'a> {
     }
 
     /// The part of a create that comes after mutating admission.
-    async fn insert(&self, mut object: Value) -> Result<Value, ApiError> {
+    async fn insert(&self, asked_as: &str, mut object: Value) -> Result<Value, ApiError> {
         // Held until the object is stored.
         let _reservation = self.prepare_create(&mut object)?;
         let resource = self.resource();
         let name = object::name(&object).to_owned();
-        let object = self.validate(Operation::Create, &name, object, None).await?;
+        let known_as = if asked_as.is_empty() { &name } else { asked_as };
+        let object = self.validate(Operation::Create, known_as, object, None).await?;
         let object = self.new_version(object)?;
         let encoded = self.server.encode(resource, object).await?;
         let stored = self.store_new(&name, encoded)?;
@@ -232,10 +242,8 @@ impl<'a> Write<'a> {
         let resource = self.resource();
         let strategy = &resource.strategy;
         meta::fill_namespace(resource, &self.call.namespace, object)?;
-        meta::wipe(object);
         self.server.fill_system_fields(resource, object);
         self.generate_name(object);
-        self.dedup_owners(object);
         if strategy.has_generation() {
             object::metadata_mut(object).insert("generation".to_owned(), json!(1));
         }
@@ -314,14 +322,15 @@ impl<'a> Write<'a> {
                 }
                 check_uid(resource, name, &key, expected.uid, &Value::Null)?;
                 let made = |versions: &dyn Versions| transform(None, versions);
-                let object = with_versions(self.server, resource, made).await?;
+                let mut object = with_versions(self.server, resource, made).await?;
                 version_of(&object)?;
+                meta::wipe(&mut object);
                 let mut object = self.admit(Operation::Create, name, object, None).await?;
                 // A version given for a missing object is ignored.
                 if !self.options.dry_run {
                     object::metadata_mut(&mut object).remove("resourceVersion");
                 }
-                match self.insert(object).await {
+                match self.insert(name, object).await {
                     // Somebody was faster; the object is there now, and this is a change of it.
                     Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => {
                         continue;
@@ -392,7 +401,6 @@ impl<'a> Write<'a> {
         let subresource = self.call.subresource.as_str();
         self.check_version(name, &mut object, existing)?;
         meta::fill_namespace(resource, &self.call.namespace, &mut object)?;
-        self.dedup_owners(&mut object);
         restore(&mut object, existing);
         if subresource.is_empty() {
             let subject = subject(resource, &object);
@@ -504,12 +512,9 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    fn dedup_owners(&self, object: &mut Value) {
+    fn dedup_owners(&self, object: &mut Value, when: &str) {
         let repeated = meta::dedup_owners(object);
         if !repeated.is_empty() {
-            // Patches are looked at only once, and late.
-            let patches = self.call.content_type.contains("-patch+");
-            let when = if patches { " after mutating admission happens" } else { "" };
             self.call.warnings.add(format!(
                 ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner \
                  references in 1.20+, and may reject such requests as early as 1.24; please fix \

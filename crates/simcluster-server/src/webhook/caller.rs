@@ -41,6 +41,8 @@ pub struct WebhookReply {
     pub content_type: String,
     /// The body.
     pub body: Bytes,
+    /// After how many seconds it wants to be asked again, if it says so.
+    pub retry_after: Option<u64>,
 }
 
 /// Sends calls to webhooks.

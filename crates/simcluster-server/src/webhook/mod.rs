@@ -16,6 +16,9 @@ use crate::store;
 use simcluster_model::codec::yaml;
 use simcluster_model::object;
 
+/// How often a webhook is asked again (`maxRetries` of Go's client).
+const RETRIES_MAX: u32 = 10;
+
 /// The `clientConfig` of a webhook.
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
@@ -51,15 +54,16 @@ impl Address {
 }
 
 impl ApiServer {
-    /// Posts a review to a webhook and reads the review that it answers. An error is the text that
-    /// follows `failed to call webhook: `.
+    /// Posts a review to a webhook and reads the review that it answers. It may take `timeout`, and is told
+    /// that it may take `told`. An error is the text that follows `failed to call webhook: `.
     pub(crate) async fn call_webhook(
         &self,
         address: &Address,
         timeout: Duration,
+        told: Duration,
         review: &Value,
     ) -> Result<Value, String> {
-        let url = address.with_timeout(timeout);
+        let url = address.with_timeout(told);
         let failed = |why: String| format!("Post {url:?}: {why}");
         if let Some(service) = &address.service {
             self.check_service(service).map_err(failed)?;
@@ -74,11 +78,11 @@ impl ApiServer {
             body: Bytes::from(format!("{review}\n")),
             timeout,
         };
-        let reply = match tokio::time::timeout(timeout, caller.call(call)).await {
-            Ok(reply) => reply.map_err(failed)?,
-            Err(_) => return Err(failed("context deadline exceeded".to_owned())),
-        };
-        read(&reply, review)
+        let asked = tokio::time::timeout(timeout, ask_again(&*caller, call));
+        match asked.await {
+            Ok(reply) => read(&reply.map_err(failed)?, review),
+            Err(_) => Err(failed("context deadline exceeded".to_owned())),
+        }
     }
 
     /// A Service that webhooks are behind must exist and have the port.
@@ -92,6 +96,18 @@ impl ApiServer {
             return Ok(());
         }
         Err(format!("no service port {port} found for service {name:?}"))
+    }
+}
+
+/// Asks until a webhook answers something else than to come again later, as Go's client does.
+async fn ask_again(caller: &dyn WebhookCaller, call: WebhookCall) -> Result<WebhookReply, String> {
+    let mut retries = 0;
+    loop {
+        let reply = caller.call(call.clone()).await?;
+        let later = reply.retry_after.filter(|_| reply.status == 429 || reply.status >= 500);
+        let Some(seconds) = later.filter(|_| retries < RETRIES_MAX) else { return Ok(reply) };
+        retries += 1;
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 }
 

@@ -8,7 +8,10 @@ use super::{Address, WebhookReply, read};
 fn answered(status: u16, content_type: &str, body: &str) -> Result<Value, String> {
     let asked = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1" });
     let body = Bytes::from(body.to_owned());
-    read(&WebhookReply { status, content_type: content_type.to_owned(), body }, &asked)
+    read(
+        &WebhookReply { status, content_type: content_type.to_owned(), body, retry_after: None },
+        &asked,
+    )
 }
 
 #[track_caller]

@@ -4,9 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::Request;
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -18,6 +19,9 @@ use tokio_rustls::rustls::{CertificateError, ClientConfig, Error};
 use super::trust::Authority;
 use simcluster_server::webhook::{WebhookCall, WebhookReply};
 
+/// How many redirections are followed.
+const REDIRECTS_MAX: usize = 10;
+
 /// One real call, start to end, on a thread that may block.
 pub(super) fn post(
     call: &WebhookCall,
@@ -26,13 +30,51 @@ pub(super) fn post(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| why.to_string())?;
     runtime.block_on(async {
-        let exchange = tokio::time::timeout(call.timeout, exchange(call, dialled));
+        let exchange = tokio::time::timeout(call.timeout, follow(call, dialled));
         exchange.await.unwrap_or_else(|_| Err("context deadline exceeded".to_owned()))
     })
 }
 
-async fn exchange(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
-    let uri: http::Uri = call.url.parse().map_err(|why| format!("{why}"))?;
+/// Goes where a webhook sends it, as Go's client does.
+async fn follow(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<WebhookReply, String> {
+    let mut uri: Uri = call.url.parse().map_err(|why| format!("{why}"))?;
+    for _ in 0..REDIRECTS_MAX {
+        let answer = exchange(call, &uri, dialled).await?;
+        let location = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let Some(location) = location.filter(|_| matches!(answer.status().as_u16(), 307 | 308))
+        else {
+            return reply(answer).await;
+        };
+        uri = elsewhere(&uri, location)?;
+    }
+    Err(format!("stopped after {REDIRECTS_MAX} redirects"))
+}
+
+/// The address that a redirection names: whole, or a path on the same host.
+fn elsewhere(uri: &Uri, location: &str) -> Result<Uri, String> {
+    let target: Uri = location.parse().map_err(|why| format!("{why}"))?;
+    if target.host().is_some() {
+        return Ok(target);
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = target.into_parts().path_and_query;
+    Uri::from_parts(parts).map_err(|why| why.to_string())
+}
+
+async fn reply(answer: Response<Incoming>) -> Result<WebhookReply, String> {
+    let text = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+    let status = answer.status().as_u16();
+    let content_type = text(CONTENT_TYPE).unwrap_or_default().to_owned();
+    let retry_after = text(RETRY_AFTER).and_then(|seconds| seconds.parse().ok());
+    let body = answer.into_body().collect().await.map_err(|_| "unexpected EOF".to_owned())?;
+    Ok(WebhookReply { status, content_type, body: body.to_bytes(), retry_after })
+}
+
+async fn exchange(
+    call: &WebhookCall,
+    uri: &Uri,
+    dialled: Option<SocketAddr>,
+) -> Result<Response<Incoming>, String> {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
     let shown = match dialled {
         Some(address) => address.to_string(),
@@ -58,12 +100,7 @@ async fn exchange(call: &WebhookCall, dialled: Option<SocketAddr>) -> Result<Web
         .header(CONTENT_TYPE, "application/json")
         .body(Full::new(call.body.clone()))
         .map_err(|why| why.to_string())?;
-    let answer = sender.send_request(request).await.map_err(ended)?;
-    let status = answer.status().as_u16();
-    let content_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let content_type = content_type.unwrap_or_default().to_owned();
-    let body = answer.into_body().collect().await.map_err(|_| "unexpected EOF".to_owned())?;
-    Ok(WebhookReply { status, content_type, body: body.to_bytes() })
+    sender.send_request(request).await.map_err(ended)
 }
 
 fn tls(authority: &[u8]) -> Result<ClientConfig, String> {

@@ -87,7 +87,8 @@ impl WebhookCaller for Webhooks {
             return Box::pin(async move {
                 let review = serde_json::from_slice(&call.body).unwrap_or_default();
                 let body = Bytes::from(handler(review).await.to_string());
-                Ok(WebhookReply { status: 200, content_type: "application/json".to_owned(), body })
+                let content_type = "application/json".to_owned();
+                Ok(WebhookReply { status: 200, content_type, body, retry_after: None })
             });
         }
         let dialled = match &call.service {

@@ -16,7 +16,11 @@ use crate::resource::Resource;
 pub(super) static KIND: Kind = common("", LABELS, stored, |event, _| stored(event));
 
 /// `events` of `events.k8s.io`.
-pub(super) static NEWER: Kind = common("events.k8s.io", NEWER_LABELS, newer, newer_update);
+pub(super) static NEWER: Kind = Kind {
+    encode_stored,
+    decode_stored: Some(decode_stored),
+    ..common("events.k8s.io", NEWER_LABELS, newer, newer_update)
+};
 
 const fn common(
     group: &'static str,
@@ -30,8 +34,6 @@ const fn common(
         validate,
         validate_update: Some(validate_update),
         knows_finalizers: false,
-        encode_stored,
-        decode_stored,
         cells,
         field_labels,
         ..Kind::new(group, "events")
@@ -80,18 +82,12 @@ const FIELDS: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-fn encode_stored(resource: &Resource, event: Value) -> Value {
-    if resource.group.is_empty() {
-        return event;
-    }
+fn encode_stored(_resource: &Resource, event: Value) -> Value {
     let stored = renamed(event, |(old, new)| (new, old));
     shaped(stored, "v1", "io.k8s.api.core.v1.Event")
 }
 
-fn decode_stored(resource: &Resource, event: Value) -> Value {
-    if resource.group.is_empty() {
-        return event;
-    }
+fn decode_stored(_resource: &Resource, event: Value) -> Value {
     let served = renamed(event, |(old, new)| (old, new));
     shaped(served, "events.k8s.io/v1", "io.k8s.api.events.v1.Event")
 }

@@ -10,8 +10,11 @@ use super::review::{self, Versioned};
 use super::{Failure, Hooks, invocation, is_exempt};
 use crate::admission::{Attributes, Plugin};
 use crate::server::ApiServer;
+use simcluster_model::codec::json;
 use simcluster_model::error::ApiError;
+use simcluster_model::field::FieldError;
 use simcluster_model::golang;
+use simcluster_model::object;
 use simcluster_model::patch;
 use simcluster_model::resource::Resource;
 
@@ -109,35 +112,70 @@ async fn call(
     }
     let patched = patch::json_patch(&versioned.object, &patch, false)
         .map_err(|why| internal(&why.to_string()))?;
-    let object = typed(attributes, resource, patched).map_err(|why| internal(&why))?;
+    let object = typed(attributes, resource, patched).map_err(Failure::Refused)?;
     let changed = object != versioned.object;
     let converted = server.in_version_of(resource, &attributes.resource, object).await;
     attributes.object = Some(converted.map_err(|why| internal(&why))?);
     Ok(changed)
 }
 
+/// A custom object must stay of its kind and version (row AD03).
+fn check_type(resource: &Resource, object: &Value) -> Result<(), ApiError> {
+    let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (kind, version, wanted) = (text("kind"), text("apiVersion"), resource.api_version());
+    if kind.is_empty() {
+        let shown = golang::json(object);
+        return Err(ApiError::internal(&format!("Object 'Kind' is missing in '{shown}'")));
+    }
+    if version.is_empty() {
+        return Err(ApiError::raw(format!(
+            "/, Kind={kind} is unstructured and is not suitable for converting to \"{wanted}\""
+        )));
+    }
+    if version != wanted {
+        return Err(ApiError::raw(format!(
+            "request to convert CR from an invalid group/version: {version}"
+        )));
+    }
+    if kind == resource.kind {
+        return Ok(());
+    }
+    let why = format!("must be {}", resource.kind);
+    let fault = FieldError::invalid("kind", &Value::from(kind), &why);
+    Err(ApiError::invalid_kind(&resource.group, kind, object::name(object), &[fault]))
+}
+
 /// Reads a patch; what its operations are is looked at when they are done.
 fn decode_patch(text: &[u8]) -> Result<Value, String> {
-    let patch: Value = serde_json::from_slice(text).map_err(|why| {
-        if why.is_eof() { "unexpected end of JSON input".to_owned() } else { why.to_string() }
-    })?;
-    if patch.is_array() || patch.is_null() {
-        return Ok(patch);
-    }
-    let found = golang::json_type_name(&patch);
-    Err(format!("json: cannot unmarshal {found} into Go value of type jsonpatch.Patch"))
+    let patch = json::parse(text)?.value;
+    let (wrong, wanted) = match &patch {
+        Value::Null => return Ok(patch),
+        Value::Array(operations) => {
+            let is_wrong = |one: &&Value| !one.is_object() && !one.is_null();
+            match operations.iter().find(is_wrong) {
+                Some(wrong) => (wrong, "Operation"),
+                None => return Ok(patch),
+            }
+        }
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            (&patch, "Patch")
+        }
+    };
+    let found = golang::json_type_name(wrong);
+    Err(format!("json: cannot unmarshal {found} into Go value of type jsonpatch.{wanted}"))
 }
 
 /// What a patched object becomes when it is decoded, with its defaults.
-fn typed(attributes: &Attributes, resource: &Resource, object: Value) -> Result<Value, String> {
+fn typed(attributes: &Attributes, resource: &Resource, object: Value) -> Result<Value, ApiError> {
     if attributes.kind.kind != resource.kind {
         return Ok(object);
     }
     let mut object = if resource.custom {
+        check_type(resource, &object)?;
         object
     } else {
-        let schema = &resource.schema;
-        simcluster_model::builtin::decode_typed(object, schema, "")?.object
+        let decoded = simcluster_model::builtin::decode_typed(object, &resource.schema, "");
+        decoded.map_err(|why| ApiError::internal(&why))?.object
     };
     resource.strategy.default(resource, &mut object);
     Ok(object)

@@ -1,8 +1,11 @@
 //! `AdmissionReview`s: what is asked, and what may be answered.
 
+use std::time::Duration;
+
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Failure;
 use super::hook::Hook;
@@ -104,7 +107,7 @@ pub(super) async fn ask(
     let review =
         json!({ "kind": "AdmissionReview", "apiVersion": api_version, "request": request });
     let answered = server
-        .call_webhook(&hook.address, hook.timeout, &review)
+        .call_webhook(&hook.address, hook.timeout, told(hook, attributes), &review)
         .await
         .map_err(|why| Failure::Call(format!("failed to call webhook: {why}")))?;
     let response = Response::decode(&answered)
@@ -124,6 +127,15 @@ pub(super) async fn ask(
         }
         _ => Ok(Answer { patch }),
     }
+}
+
+/// How long a webhook is told that it may take: not longer than the client waits, in whole seconds. When
+/// that is over the client is answered, whatever the webhook does.
+fn told(hook: &Hook, attributes: &Attributes) -> Duration {
+    let Some(deadline) = attributes.deadline else { return hook.timeout };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+    hook.timeout.min(Duration::from_secs(seconds))
 }
 
 fn decode_base64(text: &str) -> Result<Vec<u8>, String> {

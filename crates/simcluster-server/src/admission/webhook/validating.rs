@@ -1,6 +1,8 @@
 //! Webhooks that accept or refuse.
 
-use futures::future::{BoxFuture, join_all};
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 
 use super::review::{self, Versioned};
 use super::{Hooks, invocation, is_exempt};
@@ -10,7 +12,7 @@ use simcluster_model::error::ApiError;
 
 const CONFIGURATIONS: &str = "admissionregistration.k8s.io/validatingwebhookconfigurations";
 
-/// Asks all webhooks at once; the first of them, in their order, that says no is answered.
+/// Asks all webhooks at once; of those that say no the one that does so first is answered (row AD04).
 #[derive(Debug, Default)]
 pub(super) struct Validating {
     hooks: Hooks,
@@ -43,7 +45,8 @@ impl Plugin for Validating {
                 let asked = review::ask(server, hook, attributes, resource, versioned, false);
                 asked.await.err().and_then(|failure| failure.error(hook))
             });
-            join_all(asked).await.into_iter().flatten().next().map_or(Ok(()), Err)
+            let answers: Vec<_> = asked.collect::<FuturesUnordered<_>>().collect().await;
+            answers.into_iter().flatten().next().map_or(Ok(()), Err)
         })
     }
 }

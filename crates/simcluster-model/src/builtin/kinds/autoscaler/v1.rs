@@ -36,7 +36,7 @@ pub(in crate::builtin::kinds) static KIND_V1: Kind = Kind {
     cells: |view| (KIND.cells)(View { object: &to_v2(view.object.clone()), ..view }),
     storage_version: Some("v2"),
     encode_stored: |_: &Resource, autoscaler| to_v2(autoscaler),
-    decode_stored: |_: &Resource, autoscaler| from_v2(&autoscaler),
+    decode_stored: Some(|_: &Resource, autoscaler| from_v2(&autoscaler)),
     ..Kind::new("autoscaling", "horizontalpodautoscalers")
 };
 

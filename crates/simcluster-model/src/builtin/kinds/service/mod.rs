@@ -25,7 +25,7 @@ pub(super) static KIND: Kind = Kind {
     allocate_for_create: allocation::for_create,
     allocate_for_update: allocation::for_update,
     prepare_for_update: allocation::prepare_for_update,
-    decode_stored,
+    decode_stored: Some(decode_stored),
     validate: validation::create,
     validate_update: Some(validation::update),
     validate_status: validation::status,
