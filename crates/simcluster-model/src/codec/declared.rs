@@ -152,21 +152,21 @@ impl<'a> Declared<'a> {
 impl Serialize for Declared<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let below = |value, of| Declared { value, of, nameless: false };
-        match self.value {
-            Value::Object(map) if self.of != Type::Other || self.nameless => {
-                let mut members = self.of.members(map);
-                if self.nameless {
-                    members.retain(|(key, ..)| !matches!(key.as_str(), "kind" | "apiVersion"));
-                }
-                let members = members.into_iter();
-                serializer.collect_map(members.map(|(key, value, of)| (key, below(value, of))))
+        if let Value::Object(map) = self.value
+            && (self.of != Type::Other || self.nameless)
+        {
+            let mut members = self.of.members(map);
+            if self.nameless {
+                members.retain(|(key, ..)| !matches!(key.as_str(), "kind" | "apiVersion"));
             }
-            Value::Array(items) if self.of != Type::Other => {
-                let of = self.of.item();
-                serializer.collect_seq(items.iter().map(|value| below(value, of)))
-            }
-            value => value.serialize(serializer),
+            let members = members.into_iter();
+            return serializer.collect_map(members.map(|(key, value, of)| (key, below(value, of))));
         }
+        if let (Value::Array(items), Type::List(_)) = (self.value, self.of) {
+            let of = self.of.item();
+            return serializer.collect_seq(items.iter().map(|value| below(value, of)));
+        }
+        self.value.serialize(serializer)
     }
 }
 
