@@ -98,7 +98,7 @@ impl ApiServer {
     ) -> Result<Value, String> {
         let own = object.get("kind").and_then(Value::as_str) == Some(&from.kind);
         let wanted = to.api_version();
-        if !own || (from.group == to.group && from.version == to.version) {
+        if !own || api_version(&object) == wanted {
             return Ok(object);
         }
         match self.webhook_for(to, &object, &wanted) {

@@ -97,7 +97,10 @@ impl Versions for Known<'_> {
             return Ok(versioned(object.clone()));
         }
         if self.server.conversion_webhook(self.resource).is_none() {
-            return Ok(versioned(relabelled(self.resource, &to, object.clone())));
+            // An object on its way back is of another version than the resource.
+            let from = self.version(api_version(object));
+            let from = from.as_deref().unwrap_or(self.resource);
+            return Ok(versioned(relabelled(from, &to, object.clone())));
         }
         let mut conversions = self.lock();
         let same = |known: &&Conversion| {
