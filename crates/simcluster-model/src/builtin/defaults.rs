@@ -32,13 +32,12 @@ fn walk(value: &mut Value, schema: &Schema) {
             for (name, field) in &schema.properties {
                 match map.get_mut(name) {
                     Some(Value::Null) | None => {
-                        // An empty text that Go does not print is what it has anyway.
+                        // What Go does not print, it has anyway: an empty text, zero.
                         let go = field.go.as_deref();
                         let unseen = go.is_some_and(|go| go.presence == Presence::NonEmpty);
-                        let says = |one: &&Value| {
-                            let empty = unseen && one.as_str() == Some("");
-                            !(one.is_object() || empty)
-                        };
+                        let zero =
+                            |one: &Value| one.as_str() == Some("") || one.as_i64() == Some(0);
+                        let says = |one: &&Value| !(one.is_object() || unseen && zero(one));
                         let declared = field.default.as_ref().filter(says);
                         if let Some(default) = declared {
                             map.insert(name.clone(), default.clone());

@@ -183,7 +183,8 @@ impl<'a> Builder<'a> {
             preserve_unknown: codec == Codec::Raw,
             int_or_string: codec == Codec::IntOrString,
             list_type: list_type(node),
-            atomic_map: text("x-kubernetes-map-type") == Some("atomic"),
+            // Raw JSON has one owner, whatever is in it.
+            atomic_map: codec == Codec::Raw || text("x-kubernetes-map-type") == Some("atomic"),
             patch: patch_strategy(node),
             rules: rules(node),
             ..Schema::default()

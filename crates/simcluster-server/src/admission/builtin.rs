@@ -102,6 +102,17 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
             validate: None,
         },
         BuiltIn {
+            name: "DefaultStorageClass",
+            handles: |attributes| creates(attributes, "", "persistentvolumeclaims"),
+            admit: Some(|server, attributes| {
+                let classes = server.stored(STORAGE_CLASSES);
+                let claim = attributes.object.iter_mut();
+                claim.for_each(|one| admission::default_storage_class(one, &classes));
+                Ok(())
+            }),
+            validate: None,
+        },
+        BuiltIn {
             name: "PersistentVolumeClaimResize",
             handles: |attributes| {
                 attributes.operation == Operation::Update

@@ -216,19 +216,47 @@ pub fn default_tolerations(pod: &mut Value) {
 /// Gives a new Ingress without a class the default one (`DefaultIngressClass`): of several the newest,
 /// of equally old ones the first by name.
 pub fn default_ingress_class(ingress: &mut Value, classes: &[Arc<Value>]) {
-    const DEFAULT: &str = "ingressclass.kubernetes.io/is-default-class";
-    let annotated = |one: &Value, key: &str| at(one, &["metadata", "annotations", key]).cloned();
-    let own = at(ingress, &["spec", "ingressClassName"]).is_some()
-        || annotated(ingress, "kubernetes.io/ingress.class").is_some();
-    if own {
+    let older = "kubernetes.io/ingress.class";
+    default_class(ingress, classes, "ingressClassName", older, is_default_ingress_class);
+}
+
+/// Gives a new claim without a class the default one (`DefaultStorageClass`), chosen as for an Ingress.
+pub fn default_storage_class(claim: &mut Value, classes: &[Arc<Value>]) {
+    let older = "volume.beta.kubernetes.io/storage-class";
+    default_class(claim, classes, "storageClassName", older, is_default_storage_class);
+}
+
+fn is_default_ingress_class(class: &Value) -> bool {
+    annotation(class, "ingressclass.kubernetes.io/is-default-class") == Some("true")
+}
+
+/// By today's annotation or the older one.
+fn is_default_storage_class(class: &Value) -> bool {
+    ["storageclass.kubernetes.io", "storageclass.beta.kubernetes.io"]
+        .iter()
+        .any(|prefix| annotation(class, &format!("{prefix}/is-default-class")) == Some("true"))
+}
+
+fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
+    at(object, &["metadata", "annotations", key]).and_then(Value::as_str)
+}
+
+/// `older` is the annotation that named a class before the field did.
+fn default_class(
+    one: &mut Value,
+    classes: &[Arc<Value>],
+    field: &str,
+    older: &str,
+    is_default: fn(&Value) -> bool,
+) {
+    if at(one, &["spec", field]).is_some() || annotation(one, older).is_some() {
         return;
     }
-    let defaults = classes.iter().filter(|class| annotated(class, DEFAULT) == Some(json!("true")));
-    let newest = defaults.max_by_key(|class| {
+    let newest = classes.iter().filter(|class| is_default(class)).max_by_key(|class| {
         (object::meta_str(class, "creationTimestamp"), Reverse(object::name(class)))
     });
     if let Some(class) = newest {
-        spec_mut(ingress).insert("ingressClassName".to_owned(), json!(object::name(class)));
+        spec_mut(one).insert(field.to_owned(), json!(object::name(class)));
     }
 }
 

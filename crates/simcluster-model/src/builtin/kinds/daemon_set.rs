@@ -50,6 +50,9 @@ fn default(set_: &mut Fields) {
         rolling.entry("maxSurge").or_insert_with(|| json!(0));
     }
     set(spec, "revisionHistoryLimit", || json!(10));
+    // So does a real server show the count to whoever owns fields, before it counts.
+    let annotations = inner(inner(set_, "metadata"), "annotations");
+    annotations.entry(TEMPLATE_GENERATION).or_insert_with(|| json!("0"));
 }
 
 fn templates(set: &Value) -> i64 {
