@@ -47,7 +47,8 @@ impl fmt::Debug for Webhooks {
 
 impl Webhooks {
     /// Has a function of this process answer what is sent to an address. That of a Service is
-    /// `https://name.namespace.svc:port/path`.
+    /// `https://name.namespace.svc:port/path` (port 443 is written, too), and the cluster must have the
+    /// Service: without it a webhook fails as on a real server.
     pub fn handle<F>(&self, url: &str, handler: impl Fn(Value) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Value> + Send + 'static,
