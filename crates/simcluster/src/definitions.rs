@@ -13,7 +13,7 @@ pub enum InvalidDefinition {
     #[error("a CRD's text is no YAML: {0}")]
     Syntax(String),
     /// A document is something else.
-    #[error("{0}, where only CustomResourceDefinitions may be")]
+    #[error("{0}, where only CustomResourceDefinitions of apiextensions.k8s.io/v1 may be")]
     OtherKind(String),
 }
 
@@ -31,20 +31,23 @@ pub(crate) fn parse(given: impl Serialize) -> Result<Vec<Value>, InvalidDefiniti
         vec![value]
     };
     let documents: Vec<Value> = documents.into_iter().filter(|one| !one.is_null()).collect();
-    match documents.iter().find(|one| kind(one) != Some("CustomResourceDefinition")) {
-        Some(other) => {
-            let what = kind(other).map_or_else(
-                || "there is a document without a kind".to_owned(),
-                |kind| format!("there is a {kind}"),
-            );
-            Err(InvalidDefinition::OtherKind(what))
-        }
+    match documents.iter().find_map(what_else) {
+        Some(what) => Err(InvalidDefinition::OtherKind(what)),
         None => Ok(documents),
     }
 }
 
-fn kind(document: &Value) -> Option<&str> {
-    document.get("kind").and_then(Value::as_str)
+/// What a document is that is no CRD of the version that is served. Without a version it is of that one.
+fn what_else(document: &Value) -> Option<String> {
+    let text = |key: &str| document.get(key).and_then(Value::as_str);
+    match (text("kind"), text("apiVersion")) {
+        (Some("CustomResourceDefinition"), None | Some("apiextensions.k8s.io/v1")) => None,
+        (Some(kind @ "CustomResourceDefinition"), Some(version)) => {
+            Some(format!("there is a {kind} of {version}"))
+        }
+        (Some(kind), _) => Some(format!("there is a {kind}")),
+        (None, _) => Some("there is a document without a kind".to_owned()),
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +55,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    const MAY_BE: &str = "where only CustomResourceDefinitions of apiextensions.k8s.io/v1 may be";
 
     fn crd(name: &str) -> Value {
         json!({
@@ -81,14 +86,14 @@ mod tests {
     #[test]
     fn what_is_no_crd_is_named() {
         let text = |given: &str| parse(given).unwrap_err().to_string();
+        assert_eq!(text("kind: ConfigMap"), format!("there is a ConfigMap, {MAY_BE}"));
         assert_eq!(
-            text("kind: ConfigMap"),
-            "there is a ConfigMap, where only CustomResourceDefinitions may be"
+            text("kind: CustomResourceDefinition\napiVersion: apiextensions.k8s.io/v1beta1"),
+            format!(
+                "there is a CustomResourceDefinition of apiextensions.k8s.io/v1beta1, {MAY_BE}"
+            )
         );
-        assert_eq!(
-            text("plain text"),
-            "there is a document without a kind, where only CustomResourceDefinitions may be"
-        );
+        assert_eq!(text("plain text"), format!("there is a document without a kind, {MAY_BE}"));
         assert!(text("a: [").starts_with("a CRD's text is no YAML: "));
         let unwritable = std::collections::BTreeMap::from([(vec![1], 2)]);
         assert_eq!(
