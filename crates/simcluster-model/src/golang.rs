@@ -44,6 +44,46 @@ pub fn duration(text: &str) -> SignedDuration {
     if negative { -total.min(longest) } else { total.min(longest) }
 }
 
+/// The error of `time.ParseDuration`, for texts that it refuses.
+pub(crate) fn duration_fault(text: &str) -> Option<String> {
+    const UNITS: [&str; 8] = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
+    let invalid = || Some(format!("time: invalid duration {}", quote(text)));
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if unsigned == "0" {
+        return None;
+    }
+    if unsigned.is_empty() {
+        return invalid();
+    }
+    let mut rest = unsigned;
+    while !rest.is_empty() {
+        let in_number = |c: char| c.is_ascii_digit() || c == '.';
+        let whole = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (whole, tail) = rest.split_at(whole);
+        let after_dot = tail.strip_prefix('.').unwrap_or(tail);
+        let tail = if after_dot.len() < tail.len() {
+            after_dot.trim_start_matches(|c: char| c.is_ascii_digit())
+        } else {
+            tail
+        };
+        if whole.is_empty() && tail.len() == after_dot.len() {
+            return invalid();
+        }
+        let (unit, tail) = tail.split_at(tail.find(in_number).unwrap_or(tail.len()));
+        match unit {
+            "" => return Some(format!("time: missing unit in duration {}", quote(text))),
+            unit if !UNITS.contains(&unit) => {
+                let (unit, text) = (quote(unit), quote(text));
+                return Some(format!("time: unknown unit {unit} in duration {text}"));
+            }
+            _ => {}
+        }
+        rest = tail;
+    }
+    let longest = SignedDuration::from_nanos(i64::MAX);
+    if duration(unsigned) >= longest { invalid() } else { None }
+}
+
 /// `%q` of a string.
 #[must_use]
 pub fn quote(text: &str) -> String {

@@ -46,6 +46,25 @@ fn durations_as_go_reads_them() {
 }
 
 #[test]
+fn what_go_reads_as_no_duration() {
+    for good in ["0", "-0", "1h30m", ".5h", "1.h", "+1.5µs"] {
+        assert_eq!(duration_fault(good), None, "{good}");
+    }
+    for bad in ["", "-", "x", "h", " 1h", ".s", "1h.", "9999999999h"] {
+        let why = format!("time: invalid duration {}", quote(bad));
+        assert_eq!(duration_fault(bad), Some(why), "{bad}");
+    }
+    for (bad, why) in [
+        ("1", "time: missing unit in duration \"1\""),
+        ("1h1", "time: missing unit in duration \"1h1\""),
+        ("1d", "time: unknown unit \"d\" in duration \"1d\""),
+        ("1h ", "time: unknown unit \"h \" in duration \"1h \""),
+    ] {
+        assert_eq!(duration_fault(bad), Some(why.to_owned()), "{bad}");
+    }
+}
+
+#[test]
 fn values_as_go_prints_them() {
     let value = json!({ "b": [1, "x", null], "a": { "k": true } });
     assert_eq!(plain(&value), "map[a:map[k:true] b:[1 x <nil>]]");

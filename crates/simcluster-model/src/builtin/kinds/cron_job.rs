@@ -1,5 +1,7 @@
 //! CronJobs.
 
+use std::num::IntErrorKind;
+
 use serde_json::{Value, json};
 
 use super::job;
@@ -11,6 +13,7 @@ use crate::builtin::selector::shown_selector;
 use crate::builtin::value::{at, flag, int, items, text};
 use crate::builtin::workload::{POD_NAMES, name_warning};
 use crate::field::FieldError;
+use crate::golang;
 use crate::object;
 
 /// Jobs are named after their `CronJob`, and have eleven letters more.
@@ -142,9 +145,12 @@ fn parse(given: &str) -> Result<(), String> {
         _ => given,
     };
     if plain.starts_with('@') {
-        let every = plain.strip_prefix("@every ").is_some_and(|time| !time.trim().is_empty());
-        let known = every || NAMED.contains(&plain);
-        return if known { Ok(()) } else { Err(format!("unrecognized descriptor: {plain}")) };
+        return match plain.strip_prefix("@every ").map(golang::duration_fault) {
+            Some(None) => Ok(()),
+            Some(Some(why)) => Err(format!("failed to parse duration {plain}: {why}")),
+            None if NAMED.contains(&plain) => Ok(()),
+            None => Err(format!("unrecognized descriptor: {plain}")),
+        };
     }
     let fields: Vec<&str> = plain.split_whitespace().collect();
     if fields.len() != FIELDS.len() {
@@ -199,9 +205,13 @@ fn whole_number(text: &str) -> Result<i64, String> {
     match text.parse::<i64>() {
         Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
         Ok(number) => Ok(number),
-        Err(_) => Err(format!(
-            "failed to parse int from {text}: strconv.Atoi: parsing {text:?}: invalid syntax"
-        )),
+        Err(error) => {
+            let why = match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
+                _ => "invalid syntax",
+            };
+            Err(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}"))
+        }
     }
 }
 
@@ -261,6 +271,15 @@ mod tests {
             (
                 "x * * * *",
                 "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax",
+            ),
+            (
+                "*/99999999999999999999 * * * *",
+                "failed to parse int from 99999999999999999999: strconv.Atoi: parsing \"99999999999999999999\": \
+                 value out of range",
+            ),
+            (
+                "@every 1d",
+                "failed to parse duration @every 1d: time: unknown unit \"d\" in duration \"1d\"",
             ),
             ("@often", "unrecognized descriptor: @often"),
         ] {
