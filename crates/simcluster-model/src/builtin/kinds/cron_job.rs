@@ -206,10 +206,9 @@ fn whole_number(text: &str) -> Result<i64, String> {
         Ok(number) if number < 0 => Err(format!("negative number ({number}) not allowed: {text}")),
         Ok(number) => Ok(number),
         Err(error) => {
-            let why = match error.kind() {
-                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-                _ => "invalid syntax",
-            };
+            let too_big =
+                matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
+            let why = if too_big { "value out of range" } else { "invalid syntax" };
             Err(format!("failed to parse int from {text}: strconv.Atoi: parsing {text:?}: {why}"))
         }
     }
