@@ -17,7 +17,7 @@ pub enum InvalidDefinition {
     OtherKind(String),
 }
 
-/// The CRDs in a typed definition, in JSON, in a list of either, or in a text of YAML documents, of which
+/// The CRDs in a typed definition, in JSON, in a list of either (one of Kubernetes' too), or in a text of YAML documents, of which
 /// empty ones count for nothing.
 pub(crate) fn parse(given: impl Serialize) -> Result<Vec<Value>, InvalidDefinition> {
     let value = serde_json::to_value(given)
@@ -30,10 +30,21 @@ pub(crate) fn parse(given: impl Serialize) -> Result<Vec<Value>, InvalidDefiniti
     } else {
         vec![value]
     };
-    let documents: Vec<Value> = documents.into_iter().filter(|one| !one.is_null()).collect();
+    let documents = documents.into_iter().filter(|one| !one.is_null()).flat_map(items);
+    let documents: Vec<Value> = documents.collect();
     match documents.iter().find_map(what_else) {
         Some(what) => Err(InvalidDefinition::OtherKind(what)),
         None => Ok(documents),
+    }
+}
+
+/// The objects of a list, as kubectl prints several, or the document itself.
+fn items(mut document: Value) -> Vec<Value> {
+    let kind = document.get("kind").and_then(Value::as_str);
+    let is_list = matches!(kind, Some("List" | "CustomResourceDefinitionList"));
+    match document.get_mut("items") {
+        Some(Value::Array(items)) if is_list => std::mem::take(items),
+        _ => vec![document],
     }
 }
 
@@ -81,6 +92,8 @@ mod tests {
         assert_eq!(names(text), ["a", "b"]);
         assert_eq!(names(text.to_owned()), ["a", "b"]);
         assert!(names("").is_empty());
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": [crd("a"), crd("b")] });
+        assert_eq!(names(list.to_string()), ["a", "b"]);
     }
 
     #[test]
