@@ -139,13 +139,29 @@ impl<'a> Declared<'a> {
     pub fn new(value: &'a Value) -> Self {
         Self { value, of: Type::of_kind(value), nameless: false }
     }
+}
 
-    /// An item of a list of a resource: those of built-in kinds do not repeat kind and version (row LI01).
+/// The form of the items of a list of a resource: those of built-in kinds do not repeat kind and version
+/// (row LI01).
+#[derive(Debug, Clone, Copy)]
+pub struct ItemForm {
+    of: Type,
+    nameless: bool,
+}
+
+impl ItemForm {
+    /// The form for a resource, which is looked up once for all of its items.
     #[must_use]
-    pub fn item(value: &'a Value, resource: &Resource) -> Self {
+    pub fn new(resource: &Resource) -> Self {
         let definition = builtin::definition_name(&resource.api_version(), &resource.kind);
         let of = definition.map_or(Type::Other, Type::of_definition);
-        Self { value, of, nameless: !resource.custom }
+        Self { of, nameless: !resource.custom }
+    }
+
+    /// An object in this form.
+    #[must_use]
+    pub fn of(self, value: &Value) -> Declared<'_> {
+        Declared { value, of: self.of, nameless: self.nameless }
     }
 }
 

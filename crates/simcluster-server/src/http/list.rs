@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::Response;
 use serde_json::Value;
-use simcluster_model::codec::declared::Declared;
+use simcluster_model::codec::declared::ItemForm;
 
 use crate::http::accept::Format;
 use crate::http::response::{self, Body, Writing};
@@ -17,10 +17,9 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
     if writing.format != Format::Json || writing.pretty {
         return response::value(200, writing, &list.to_value());
     }
-    let written = |object: &Value| {
-        let item = Declared::item(object, &list.resource);
-        Bytes::from(serde_json::to_vec(&item).unwrap_or_default())
-    };
+    let form = ItemForm::new(&list.resource);
+    let written =
+        |object: &Value| Bytes::from(serde_json::to_vec(&form.of(object)).unwrap_or_default());
     let item = |stored: &Arc<Value>| {
         let write = || {
             if list.is_shown_as_stored() { written(stored) } else { written(&list.object(stored)) }
