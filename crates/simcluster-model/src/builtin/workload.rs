@@ -148,6 +148,30 @@ pub(super) fn template_warnings(
     pod_template::warnings(template, "spec.template")
 }
 
+/// Warnings about an object that makes as many Pods as it is told to, whose names begin with its own.
+pub(super) fn replicated_warnings(
+    object: &Value,
+    old: Option<&Value>,
+    generation: Generation,
+) -> Vec<String> {
+    let mut found: Vec<String> = name_warning(object, old, POD_NAMES).into_iter().collect();
+    found.extend(template_warnings(object, old, generation));
+    found
+}
+
+/// Faults of the counts in the status of an object that makes Pods itself; `others` are fields that may not
+/// be negative, either.
+pub(super) fn replica_counts(object: &Value, others: &[&str]) -> Vec<FieldError> {
+    const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
+    let mut faults = Faults::default();
+    not_negative(object, &["replicas"], &mut faults);
+    not_negative(object, &PARTS, &mut faults);
+    not_negative(object, others, &mut faults);
+    not_more_than_replicas(object, &PARTS, &mut faults);
+    not_more_available(object, "readyReplicas", &mut faults);
+    faults.0
+}
+
 /// A warning about a new object whose name is no label: `use_` says what is made of it.
 pub(super) fn name_warning(object: &Value, old: Option<&Value>, use_: &str) -> Option<String> {
     let wrong = names::dns1123_label(object::name(object));

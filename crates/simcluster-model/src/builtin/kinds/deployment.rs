@@ -9,9 +9,8 @@ use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::percent::{at_most_all, int_or_percent, number_of};
 use crate::builtin::value::{at, int, text};
 use crate::builtin::workload::{
-    POD_NAMES, counted, internal_strategy, name_warning, not_more_available,
-    not_more_than_replicas, not_negative, replicated_template, template_warnings, usable_selector,
-    with_immutable,
+    counted, internal_strategy, not_more_available, not_more_than_replicas, not_negative,
+    replicated_template, replicated_warnings, usable_selector, with_immutable,
 };
 use crate::field::FieldError;
 use crate::object;
@@ -167,7 +166,5 @@ fn cells(view: View<'_>) -> Vec<Value> {
 }
 
 fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let mut found: Vec<String> = name_warning(object, old, POD_NAMES).into_iter().collect();
-    found.extend(template_warnings(object, old, KIND.generation));
-    found
+    replicated_warnings(object, old, KIND.generation)
 }

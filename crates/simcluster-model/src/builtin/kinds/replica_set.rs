@@ -8,8 +8,7 @@ use crate::builtin::defaults::{inner, set};
 use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::value::int;
 use crate::builtin::workload::{
-    POD_NAMES, name_warning, not_more_available, not_more_than_replicas, not_negative,
-    replicated_template, template_warnings, usable_selector, with_immutable,
+    replica_counts, replicated_template, replicated_warnings, usable_selector, with_immutable,
 };
 use crate::field::FieldError;
 
@@ -41,14 +40,7 @@ fn validate_update(object: &Value, old: &Value) -> Vec<FieldError> {
 }
 
 fn validate_status(object: &Value, _old: &Value) -> Vec<FieldError> {
-    const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-    let mut faults = Faults::default();
-    not_negative(object, &["replicas"], &mut faults);
-    not_negative(object, &PARTS, &mut faults);
-    not_negative(object, &["observedGeneration", "terminatingReplicas"], &mut faults);
-    not_more_than_replicas(object, &PARTS, &mut faults);
-    not_more_available(object, "readyReplicas", &mut faults);
-    faults.0
+    replica_counts(object, &["observedGeneration", "terminatingReplicas"])
 }
 
 fn cells(view: View<'_>) -> Vec<Value> {
@@ -65,7 +57,5 @@ fn cells(view: View<'_>) -> Vec<Value> {
 }
 
 fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let mut found: Vec<String> = name_warning(object, old, POD_NAMES).into_iter().collect();
-    found.extend(template_warnings(object, old, KIND.generation));
-    found
+    replicated_warnings(object, old, KIND.generation)
 }

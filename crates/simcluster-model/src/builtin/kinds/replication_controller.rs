@@ -8,10 +8,7 @@ use crate::builtin::defaults::{Fields, inner, set};
 use crate::builtin::kind::{Generation, Kind};
 use crate::builtin::pod_template;
 use crate::builtin::value::{at, int, text};
-use crate::builtin::workload::{
-    POD_NAMES, always_restarts, name_warning, not_more_available, not_more_than_replicas,
-    not_negative, template_warnings,
-};
+use crate::builtin::workload::{always_restarts, replica_counts, replicated_warnings};
 use crate::field::FieldError;
 
 /// `replicationcontrollers`.
@@ -74,20 +71,11 @@ fn validate(object: &Value) -> Vec<FieldError> {
 }
 
 fn validate_status(object: &Value, _old: &Value) -> Vec<FieldError> {
-    const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
-    let mut faults = Faults::default();
-    not_negative(object, &["replicas"], &mut faults);
-    not_negative(object, &PARTS, &mut faults);
-    not_negative(object, &["observedGeneration"], &mut faults);
-    not_more_than_replicas(object, &PARTS, &mut faults);
-    not_more_available(object, "readyReplicas", &mut faults);
-    faults.0
+    replica_counts(object, &["observedGeneration"])
 }
 
 fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
-    let mut found: Vec<String> = name_warning(object, old, POD_NAMES).into_iter().collect();
-    found.extend(template_warnings(object, old, KIND.generation));
-    found
+    replicated_warnings(object, old, KIND.generation)
 }
 
 fn cells(view: View<'_>) -> Vec<Value> {
