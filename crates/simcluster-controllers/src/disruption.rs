@@ -47,7 +47,8 @@ impl Controller {
         informers.pods.on_change(&queue, move |change| {
             let namespace = change.states().last().and_then(|pod| pod.metadata.namespace.clone());
             for budget in budgets.group(namespace.as_deref().unwrap_or_default()) {
-                if change.states().any(|pod| covers(&budget, pod)) {
+                let covered = coverage(&budget);
+                if change.states().any(|pod| covered(pod)) {
                     to.add(Key::of(&*budget));
                 }
             }
@@ -169,13 +170,15 @@ fn is_healthy(pod: &Pod) -> bool {
             .any(|condition| condition.type_ == "Ready" && condition.status == "True")
 }
 
-fn covers(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
-    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-    let ended = pod.status.as_ref().and_then(|status| status.phase.as_deref());
-    !matches!(ended, Some("Succeeded" | "Failed"))
-        && selector.is_some_and(|selector| {
-            Selector::try_from(selector.clone()).is_ok_and(|one| one.matches(pod.labels()))
-        })
+/// Which Pods a budget covers; its selector is read once for all of them.
+fn coverage(budget: &PodDisruptionBudget) -> impl Fn(&Pod) -> bool {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.clone());
+    let selector = selector.and_then(|selector| Selector::try_from(selector).ok());
+    move |pod| {
+        let ended = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+        !matches!(ended, Some("Succeeded" | "Failed"))
+            && selector.as_ref().is_some_and(|selector| selector.matches(pod.labels()))
+    }
 }
 
 impl Reconcile for Controller {
@@ -198,7 +201,8 @@ impl Reconcile for Controller {
             return Ok(Next::Wait);
         }
         let mut pods = self.candidates(&budget, &key.namespace);
-        pods.retain(|pod| covers(&budget, pod));
+        let covered = coverage(&budget);
+        pods.retain(|pod| covered(pod));
         let status = self.status(&budget, &pods);
         if budget.status.as_ref() == Some(&status) {
             return Ok(Next::Done);
