@@ -15,6 +15,21 @@ pub struct FieldError {
     pub body: String,
 }
 
+/// What validation says of an object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Verdict {
+    /// Why it is refused.
+    pub faults: Vec<FieldError>,
+    /// Faults of what did not change: the server warns of them.
+    pub forgiven: Vec<FieldError>,
+}
+
+impl From<Vec<FieldError>> for Verdict {
+    fn from(faults: Vec<FieldError>) -> Self {
+        Self { faults, forgiven: Vec::new() }
+    }
+}
+
 /// `field.ErrorType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldErrorKind {

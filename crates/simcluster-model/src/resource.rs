@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::allocation::Reservation;
 use crate::error::{ApiError, Names};
-use crate::field::FieldError;
+use crate::field::{FieldError, Verdict};
 use crate::names;
 use crate::object;
 use crate::schema::Schema;
@@ -70,6 +70,13 @@ pub struct ScalePaths {
 }
 
 impl Resource {
+    /// Whether every object is stored as this version shows it, so that it need not be copied to be
+    /// shown.
+    #[must_use]
+    pub fn shows_what_is_stored(&self) -> bool {
+        !self.custom && self.strategy.shows_what_is_stored()
+    }
+
     /// `group/version`, or `version` in the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
@@ -249,15 +256,16 @@ pub trait Validate: Send + Sync + fmt::Debug {
         metadata: Vec<FieldError>,
     ) -> Vec<FieldError>;
 
-    /// All faults of a changed object; `metadata` are those of its metadata, found by the server.
-    fn update_faults(
+    /// What is wrong with a changed object; `metadata` are the faults of its metadata, found by the
+    /// server.
+    fn update_verdict(
         &self,
         resource: &Resource,
         subresource: &str,
         object: &Value,
         old: &Value,
         metadata: Vec<FieldError>,
-    ) -> Vec<FieldError>;
+    ) -> Verdict;
 
     /// Warnings about a new or changed object that was found valid.
     fn warnings(

@@ -9,7 +9,7 @@ use super::cells::View;
 use super::kind::{Generation, Kind};
 use super::{decode_typed, defaults, labels};
 use crate::error::ApiError;
-use crate::field::FieldError;
+use crate::field::{FieldError, Verdict};
 use crate::names;
 use crate::object::{as_map, metadata_mut, put};
 use crate::resource::{
@@ -189,14 +189,14 @@ impl Validate for BuiltIn {
         faults
     }
 
-    fn update_faults(
+    fn update_verdict(
         &self,
         _resource: &Resource,
         subresource: &str,
         object: &Value,
         old: &Value,
         metadata: Vec<FieldError>,
-    ) -> Vec<FieldError> {
+    ) -> Verdict {
         let mut faults = metadata;
         faults.extend(match (subresource, self.0.validate_update) {
             ("status", _) => (self.0.validate_status)(object, old),
@@ -205,7 +205,7 @@ impl Validate for BuiltIn {
             (_, Some(validate)) => validate(object, old),
             (_, None) => (self.0.validate)(object),
         });
-        faults
+        faults.into()
     }
 
     fn warnings(

@@ -65,13 +65,11 @@ impl<'a> Reader<'a> {
     }
 
     fn digits(&mut self, count: usize, element: &str) -> Result<i32, String> {
-        let bad = self.cannot(self.rest, element);
-        let text = self.rest.get(..count).ok_or_else(|| bad.clone())?;
-        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(bad);
-        }
+        let text = self.rest.get(..count).filter(|text| is_number(text));
+        let number = text.and_then(|text| text.parse().ok());
+        let number = number.ok_or_else(|| self.cannot(self.rest, element))?;
         self.rest = self.rest.get(count..).unwrap_or_default();
-        text.parse().map_err(|_| bad)
+        Ok(number)
     }
 
     fn ranged(
@@ -107,14 +105,12 @@ impl<'a> Reader<'a> {
     }
 
     fn exact_micros(&mut self) -> Result<i32, String> {
-        let bad = self.cannot(self.rest, ".000000");
-        let digits = self.rest.strip_prefix(['.', ',']).ok_or_else(|| bad.clone())?;
-        let text = digits.get(..6).ok_or_else(|| bad.clone())?;
-        if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(bad);
-        }
-        self.rest = digits.get(6..).unwrap_or_default();
-        text.parse::<i32>().map(|micros| micros * 1000).map_err(|_| bad)
+        let digits = self.rest.strip_prefix(['.', ',']);
+        let text = digits.and_then(|digits| digits.get(..6)).filter(|text| is_number(text));
+        let micros = text.and_then(|text| text.parse::<i32>().ok());
+        let micros = micros.ok_or_else(|| self.cannot(self.rest, ".000000"))?;
+        self.rest = digits.and_then(|digits| digits.get(6..)).unwrap_or_default();
+        Ok(micros * 1000)
     }
 
     fn offset(&mut self) -> Result<i32, String> {
@@ -122,21 +118,20 @@ impl<'a> Reader<'a> {
             self.rest = rest;
             return Ok(0);
         }
-        let bad = self.cannot(self.rest, "Z07:00");
-        let text = self.rest.get(..6).ok_or_else(|| bad.clone())?;
+        let bad = || self.cannot(self.rest, "Z07:00");
+        let text = self.rest.get(..6).ok_or_else(bad)?;
         let sign = match text.get(..1) {
             Some("+") => 1,
             Some("-") => -1,
-            _ => return Err(bad),
+            _ => return Err(bad()),
         };
         let number = |part: Option<&str>| {
-            part.filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))
-                .and_then(|part| part.parse::<i32>().ok())
+            part.filter(|part| is_number(part)).and_then(|part| part.parse::<i32>().ok())
         };
         let (Some(hours), Some(":"), Some(minutes)) =
             (number(text.get(1..3)), text.get(3..4), number(text.get(4..6)))
         else {
-            return Err(bad);
+            return Err(bad());
         };
         self.rest = self.rest.get(6..).unwrap_or_default();
         if hours > 24 {
@@ -156,6 +151,10 @@ impl<'a> Reader<'a> {
     fn because(&self, why: &str) -> String {
         format!("parsing time {}: {why}", quoted(self.all))
     }
+}
+
+fn is_number(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn quoted(text: &str) -> String {

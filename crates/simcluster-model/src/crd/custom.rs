@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{embedded, metadata};
 use crate::error::ApiError;
-use crate::field::FieldError;
+use crate::field::{FieldError, Verdict};
 use crate::object::{self, as_map, at_path, put};
 use crate::resource::{
     Convert, Decode, Decoded, FieldLabels, Lifecycle, Resource, ScalePaths, Show, Surroundings,
@@ -201,14 +201,14 @@ impl Validate for CustomStrategy {
         faults
     }
 
-    fn update_faults(
+    fn update_verdict(
         &self,
         resource: &Resource,
         subresource: &str,
         object: &Value,
         old: &Value,
         metadata: Vec<FieldError>,
-    ) -> Vec<FieldError> {
+    ) -> Verdict {
         let validation = Validation { object, old: Some(old), schema: &resource.schema };
         let mut faults = metadata;
         let only_status = subresource == "status";
@@ -222,23 +222,8 @@ impl Validate for CustomStrategy {
             faults.extend(embedded::faults(object, &resource.schema));
         }
         faults.extend(validation.lists());
-        validation.rules(&mut faults);
-        faults
-    }
-
-    fn warnings(
-        &self,
-        resource: &Resource,
-        _subresource: &str,
-        object: &Value,
-        old: Option<&Value>,
-    ) -> Vec<String> {
-        // Only what did not change is forgiven, so a new object has nothing of it.
-        if old.is_none() {
-            return Vec::new();
-        }
-        let validation = Validation { object, old, schema: &resource.schema };
-        validation.rules(&mut Vec::new()).iter().map(ToString::to_string).collect()
+        let forgiven = validation.rules(&mut faults);
+        Verdict { faults, forgiven }
     }
 }
 

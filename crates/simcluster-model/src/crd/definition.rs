@@ -8,7 +8,7 @@ use super::{definition_faults, definition_warnings, storage_version, text, texts
 use crate::builtin::cells::View;
 use crate::builtin::decode_typed;
 use crate::error::ApiError;
-use crate::field::FieldError;
+use crate::field::{FieldError, Verdict};
 use crate::object::{self, as_map, at_path, child, put};
 use crate::resource::{
     Convert, Decode, Decoded, FieldLabels, Lifecycle, Resource, Show, Surroundings, Validate,
@@ -166,14 +166,14 @@ impl Validate for DefinitionStrategy {
         faults
     }
 
-    fn update_faults(
+    fn update_verdict(
         &self,
         _resource: &Resource,
         subresource: &str,
         object: &Value,
         old: &Value,
         metadata: Vec<FieldError>,
-    ) -> Vec<FieldError> {
+    ) -> Verdict {
         let mut faults = metadata;
         if subresource == "status" {
             let names = at_path(object, "status.acceptedNames").unwrap_or(&Value::Null);
@@ -181,7 +181,7 @@ impl Validate for DefinitionStrategy {
         } else {
             faults.extend(definition_faults::all(object, Some(old)));
         }
-        faults
+        faults.into()
     }
 
     fn warnings(

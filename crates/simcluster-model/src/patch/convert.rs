@@ -24,10 +24,9 @@ pub(crate) fn conversion_fault(value: &Value, schema: &Schema) -> Option<String>
         }
         (Type::Object, Some(_), _) => Some(format!("cannot restore map from {}", kind_name(value))),
         (Type::Object, None, Value::Object(map)) => {
-            let fields = schema.properties.iter();
-            fields
-                .filter_map(|(name, field)| Some((map.get(name)?, field)))
-                .find_map(|(value, field)| conversion_fault(value, field))
+            map.iter().find_map(|(name, value)| {
+                conversion_fault(value, schema.properties.get(name)?)
+            })
         }
         (Type::Object, None, _) => {
             Some(format!("cannot restore struct from: {}", kind_name(value)))

@@ -45,6 +45,11 @@ impl Plugin for BuiltIn {
         (self.handles)(attributes)
     }
 
+    /// Each writes fields that are its own.
+    fn changes_anything(&self, _server: &ApiServer) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         server: &'a ApiServer,

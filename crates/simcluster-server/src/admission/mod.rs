@@ -36,6 +36,11 @@ pub trait Plugin: Send + Sync + fmt::Debug {
     /// Whether it has anything to say about a write.
     fn handles(&self, attributes: &Attributes) -> bool;
 
+    /// Whether it may change any field, those that only the server writes among them.
+    fn changes_anything(&self, _server: &ApiServer) -> bool {
+        true
+    }
+
     /// Changes the object of a write (it has none if it is a deletion), or refuses it.
     fn admit<'a>(
         &'a self,
@@ -85,7 +90,15 @@ impl Chain {
         server: &ApiServer,
         attributes: &mut Attributes,
     ) -> Result<(), ApiError> {
-        let before = attributes.object.as_ref().map(managed_fields);
+        // Most often nobody is there who could spoil them, so they need not be copied.
+        let untrusted = |plugin: &Arc<dyn Plugin>| {
+            plugin.handles(attributes) && plugin.changes_anything(server)
+        };
+        let before = if self.0.iter().any(untrusted) {
+            attributes.object.as_ref().map(managed_fields)
+        } else {
+            None
+        };
         self.admit_once(server, attributes).await?;
         if attributes.reinvocation.is_wanted() {
             attributes.reinvocation.begin();

@@ -143,7 +143,7 @@ impl ApiServer {
         if let Some(known) = self.version_caches().get(resource, stored) {
             return Ok(known);
         }
-        let converted = Arc::new(self.decode(resource, stored).await?);
+        let converted = self.decode(resource, stored).await?;
         self.version_caches().put(resource, stored, &converted);
         Ok(converted)
     }

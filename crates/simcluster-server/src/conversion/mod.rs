@@ -8,6 +8,7 @@ mod cache;
 mod fault;
 mod versions;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -54,21 +55,24 @@ impl ApiServer {
     pub(crate) async fn decode(
         &self,
         resource: &Resource,
-        stored: &Value,
-    ) -> Result<Value, Undecodable> {
+        stored: &Arc<Value>,
+    ) -> Result<Arc<Value>, Undecodable> {
+        if resource.shows_what_is_stored() {
+            return Ok(Arc::clone(stored));
+        }
         let wanted = resource.api_version();
         let Some(webhook) = self.webhook_for(resource, stored, &wanted) else {
-            return Ok(resource.strategy.decode_stored(resource, stored.clone()));
+            return Ok(Arc::new(resource.strategy.decode_stored(resource, Value::clone(stored))));
         };
         let own = in_version(resource, api_version(stored));
-        let mut decoded = own.strategy.decode_stored(&own, stored.clone());
+        let mut decoded = own.strategy.decode_stored(&own, Value::clone(stored));
         // The storage keeps it beside the object.
         let revision = object::metadata_mut(&mut decoded).remove("resourceVersion");
         let converted = self.ask_for(&webhook, decoded, &wanted).await;
         let mut converted = converted.map_err(|why| Undecodable::new(resource, stored, why))?;
         prune(&mut converted, &resource.schema);
         put_revision(&mut converted, revision);
-        Ok(converted)
+        Ok(Arc::new(converted))
     }
 
     /// An object of a resource as it is stored.

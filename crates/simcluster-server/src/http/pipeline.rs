@@ -372,7 +372,8 @@ async fn serve_resource(
                 // Set once for each request, so it cannot be set already.
                 let _ = exchange.created.set(simcluster_model::object::name(&object).to_owned());
             }
-            response::value(code, writing, &presentation.object(object, clock.now())?)
+            let shown = presentation.object(object, clock.now())?;
+            response::value(code, writing, &shown)
         }
         Outcome::List(list) if presentation.is_plain() => {
             list::response(&list, writing, exchange.server.texts())

@@ -82,13 +82,15 @@ impl Presentation {
     }
 
     /// One object. A Status is never turned into something else.
-    pub fn object(&self, object: Value, now: Timestamp) -> Result<Value, ApiError> {
+    pub fn object(&self, object: Arc<Value>, now: Timestamp) -> Result<Arc<Value>, ApiError> {
         if is_status(&object) {
             return Ok(object);
         }
         match self.form {
             Form::Plain => Ok(object),
-            Form::Metadata(version) => Ok(partial_of(object, version)),
+            Form::Metadata(version) => {
+                Ok(Arc::new(partial_of(Arc::unwrap_or_clone(object), version)))
+            }
             Form::MetadataList(_) if self.resource.custom => {
                 Err(ApiError::raw("content is not a list"))
             }
@@ -101,7 +103,8 @@ impl Presentation {
                     "" => json!({}),
                     version => json!({ "resourceVersion": version }),
                 };
-                Ok(self.table(version, &list_metadata, &[object], true, now))
+                let objects = [Arc::unwrap_or_clone(object)];
+                Ok(Arc::new(self.table(version, &list_metadata, &objects, true, now)))
             }
             Form::Discovery => Err(not_acceptable()),
         }

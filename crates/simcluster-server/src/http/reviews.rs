@@ -52,7 +52,7 @@ pub(super) fn answer(
         _ => {}
     }
     put(&mut review, "status", status);
-    Ok(Outcome::Object(201, review))
+    Ok(Outcome::made(201, review))
 }
 
 /// Questions of access have no metadata of their own.

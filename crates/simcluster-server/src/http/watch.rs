@@ -137,7 +137,7 @@ fn line(
             let id = (stored, resource, *revision);
             let as_stored = presentation.is_plain()
                 && revision.is_none()
-                && resource.strategy.shows_what_is_stored();
+                && resource.shows_what_is_stored();
             Some(texts.of(id, form, || {
                 if as_stored {
                     text(&Line { kind, object: Declared::new(stored) })

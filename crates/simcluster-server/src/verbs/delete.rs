@@ -25,7 +25,7 @@ pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, A
     // The legacy option tells by the code whether the object is still there (row DE13).
     let code = if !done.gone && options.orphan_dependents == Some(false) { 202 } else { 200 };
     if done.gone && !call.resource.strategy.returns_deleted_object() {
-        return Ok(Outcome::Object(code, success(&call.resource, &done.object)));
+        return Ok(Outcome::made(code, success(&call.resource, &done.object)));
     }
     let shown = server.decode(&call.resource, &done.object).await;
     Ok(Outcome::Object(code, shown.map_err(|fault| fault.of_read())?))
@@ -136,7 +136,7 @@ async fn existing(
     if let Some(cached) = server.version_caches().get(resource, stored) {
         server.encode(resource, Value::clone(&cached)).await?;
     }
-    Ok(Arc::new(existing))
+    Ok(existing)
 }
 
 /// Both halves of admission of a deletion.

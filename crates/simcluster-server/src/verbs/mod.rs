@@ -236,13 +236,20 @@ impl Warnings {
 /// What a verb answers; the HTTP layer turns it into the form that the client accepts.
 pub enum Outcome {
     /// One object (or a `Status`, or a `Scale`), with the HTTP status code.
-    Object(u16, Value),
+    Object(u16, Arc<Value>),
     /// A list.
     List(List),
     /// A text that is no object.
     Text(String),
     /// A stream of events; it ends when the watch ends.
     Watch(BoxStream<'static, WatchEvent>),
+}
+
+impl Outcome {
+    /// An object that was made for the answer.
+    pub(crate) fn made(code: u16, object: Value) -> Self {
+        Self::Object(code, Arc::new(object))
+    }
 }
 
 /// One event of a watch.
@@ -284,12 +291,6 @@ impl List {
     #[must_use]
     pub fn object(&self, stored: &Value) -> Value {
         if self.converted { stored.clone() } else { read(&self.resource, stored) }
-    }
-
-    /// Whether the objects are stored as they are shown, so that no copy is needed to show them.
-    #[must_use]
-    pub fn is_shown_as_stored(&self) -> bool {
-        !self.resource.custom && self.resource.strategy.shows_what_is_stored()
     }
 
     /// An item as the list shows it; those of built-in kinds do not repeat kind and version (row LI01).

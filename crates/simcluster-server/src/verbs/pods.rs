@@ -25,7 +25,7 @@ fn done() -> Outcome {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201,
     });
-    Outcome::Object(201, status)
+    Outcome::made(201, status)
 }
 
 /// POST of a Binding: puts a Pod on a Node.

@@ -38,7 +38,7 @@ pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiE
         server.decode(resource, &stored).await
     } else {
         // Any version that is named is good enough for the cache to answer.
-        server.cached(resource, &stored).await.map(Arc::unwrap_or_clone)
+        server.cached(resource, &stored).await
     };
     Ok(Outcome::Object(200, shown.map_err(|fault| fault.of_read())?))
 }

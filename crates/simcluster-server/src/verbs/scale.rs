@@ -25,7 +25,7 @@ pub(super) async fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiE
     let stored = server.store().get(&resource.storage_key, &key);
     let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
     let shown = server.decode(resource, &stored).await.map_err(|fault| fault.of_read())?;
-    Ok(Outcome::Object(200, view(resource, &shown)?))
+    Ok(Outcome::made(200, view(resource, &shown)?))
 }
 
 /// PUT of the scale.
@@ -128,7 +128,7 @@ async fn finish(
     let write = Write { facet: Facet::Scale, ..Write::new(server, call, options) };
     let (code, object) =
         write.update(&call.name, &Expected { create_missing: false, uid }, transform).await?;
-    Ok(Outcome::Object(code, view(&call.resource, &object)?))
+    Ok(Outcome::made(code, view(&call.resource, &object)?))
 }
 
 /// Puts the replicas of a scale that admission may have changed into the object.

@@ -81,7 +81,7 @@ pub(super) async fn request(server: &ApiServer, call: &Call) -> Result<Outcome, 
     let expires = now.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
     let status = json!({ "token": token, "expirationTimestamp": time::format_seconds(expires) });
     object::put(&mut request, "status", status);
-    Ok(Outcome::Object(201, request))
+    Ok(Outcome::made(201, request))
 }
 
 /// The `ServiceAccount`, if the request names no other one.

@@ -187,7 +187,11 @@ impl<'a> Write<'a> {
 
     /// Creates the object, trying further names where the server makes them.
     /// `asked_as` is the name that the client gave it, by which admission knows it whatever becomes of it.
-    pub(super) async fn create(&self, asked_as: &str, object: Value) -> Result<Value, ApiError> {
+    pub(super) async fn create(
+        &self,
+        asked_as: &str,
+        object: Value,
+    ) -> Result<Arc<Value>, ApiError> {
         let has_prefix = !object::meta_str(&object, "generateName").is_empty();
         if !has_prefix {
             return self.insert(asked_as, object).await;
@@ -209,7 +213,7 @@ impl<'a> Write<'a> {
     }
 
     /// The part of a create that comes after mutating admission.
-    async fn insert(&self, asked_as: &str, mut object: Value) -> Result<Value, ApiError> {
+    async fn insert(&self, asked_as: &str, mut object: Value) -> Result<Arc<Value>, ApiError> {
         // Held until the object is stored.
         let _reservation = self.prepare_create(&mut object)?;
         let resource = self.resource();
@@ -223,7 +227,7 @@ impl<'a> Write<'a> {
     }
 
     /// A stored object as it is answered.
-    async fn shown(&self, stored: &Value) -> Result<Value, ApiError> {
+    async fn shown(&self, stored: &Arc<Value>) -> Result<Arc<Value>, ApiError> {
         let shown = self.server.decode(self.resource(), stored).await;
         shown.map_err(|fault| fault.of_write())
     }
@@ -311,7 +315,7 @@ impl<'a> Write<'a> {
         name: &str,
         expected: &Expected<'_>,
         transform: &Transform<'_>,
-    ) -> Result<(u16, Value), ApiError> {
+    ) -> Result<(u16, Arc<Value>), ApiError> {
         let resource = self.resource();
         let key = store::key(&self.call.namespace, name);
         loop {
@@ -362,7 +366,7 @@ impl<'a> Write<'a> {
             self.server.encode(resource, Value::clone(&object)).await?;
             return Ok(Existing { object, is_cached: true });
         }
-        Ok(Existing { object: Arc::new(self.shown(stored).await?), is_cached: false })
+        Ok(Existing { object: self.shown(stored).await?, is_cached: false })
     }
 
     /// One attempt to change an object; `None` if somebody else was faster.
@@ -373,7 +377,7 @@ impl<'a> Write<'a> {
         key: &str,
         stored: &Arc<Value>,
         existing: &Arc<Value>,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Arc<Value>>, ApiError> {
         let made = |versions: &dyn Versions| transform(Some(existing), versions);
         let object = with_versions(self.server, self.resource(), made).await?;
         let object = self.admit(Operation::Update, name, object, Some(existing)).await?;
@@ -418,8 +422,9 @@ impl<'a> Write<'a> {
             // The real server validates changes once for all kinds, and once more for this one.
             faults.extend(changes);
         }
-        let faults = strategy.update_faults(resource, subresource, &object, existing, faults);
-        self.refuse(&object, &faults)?;
+        let verdict = strategy.update_verdict(resource, subresource, &object, existing, faults);
+        self.refuse(&object, &verdict.faults)?;
+        verdict.forgiven.iter().for_each(|fault| self.call.warnings.add(fault.to_string()));
         self.warn_of_contents(&object, Some(existing));
         self.warn_of_finalizers(&object, Some(existing));
         // Neither a status nor a binding says what somebody wants, whatever metadata comes with it.
@@ -439,7 +444,7 @@ impl<'a> Write<'a> {
         object: Value,
         existing: &Value,
         stored: &Arc<Value>,
-    ) -> Result<Option<Value>, ApiError> {
+    ) -> Result<Option<Arc<Value>>, ApiError> {
         let resource = self.resource();
         if self.gone_without_finalizers(&object, existing) {
             if !self.options.dry_run {
@@ -452,11 +457,11 @@ impl<'a> Write<'a> {
                 }
                 self.server.after_write(self.call, Some(stored), None);
             }
-            return Ok(Some(object));
+            return Ok(Some(Arc::new(object)));
         }
         let new = self.server.encode(resource, object).await?;
         if self.options.dry_run {
-            return self.shown(&new).await.map(Some);
+            return self.shown(&Arc::new(new)).await.map(Some);
         }
         // Empty metadata that no read shows makes every write a change.
         let is_same = new == **stored && metadata::is_tidy(object::metadata(&new));

@@ -150,8 +150,8 @@ fn update(
     }
     surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
-    let faults = strategy.update_faults(resource, sub, &object, old, Vec::new());
-    checked(resource, object, &faults)
+    let verdict = strategy.update_verdict(resource, sub, &object, old, Vec::new());
+    checked(resource, object, &verdict.faults)
 }
 
 fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {

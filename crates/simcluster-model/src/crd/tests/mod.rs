@@ -87,8 +87,9 @@ fn update(
     let mut object = resource.strategy.decode(resource, body)?.object;
     resource.strategy.default(resource, &mut object);
     resource.strategy.prepare_for_update(resource, subresource, &mut object, old);
-    let faults = resource.strategy.update_faults(resource, subresource, &object, old, Vec::new());
-    refuse(resource, &object, &faults)?;
+    let verdict =
+        resource.strategy.update_verdict(resource, subresource, &object, old, Vec::new());
+    refuse(resource, &object, &verdict.faults)?;
     Ok(object)
 }
 

@@ -24,7 +24,7 @@ use self::values::to_cel;
 use super::correlate::find_by_keys;
 use super::path::Path;
 use super::{ListType, Schema};
-use crate::field::{FieldError, FieldErrorKind};
+use crate::field::{FieldError, FieldErrorKind, Verdict};
 use crate::stack::on_large_stack;
 
 /// Messages of `messageExpression` beyond this size are dropped for `message`.
@@ -69,14 +69,6 @@ struct Subject<'a> {
     schema: &'a Schema,
     /// Whether faults are forgiven because nothing changed here or around here.
     unchanged: bool,
-}
-
-/// The result of evaluating all rules of an object.
-#[derive(Debug, Default)]
-pub(super) struct Verdict {
-    pub(super) faults: Vec<FieldError>,
-    /// Faults of what did not change: the server warns of them.
-    pub(super) forgiven: Vec<FieldError>,
 }
 
 thread_local! {

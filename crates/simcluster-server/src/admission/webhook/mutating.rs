@@ -38,6 +38,10 @@ impl Plugin for Mutating {
         !is_exempt(attributes)
     }
 
+    fn changes_anything(&self, server: &ApiServer) -> bool {
+        !self.hooks.present(server, CONFIGURATIONS).is_empty()
+    }
+
     fn admit<'a>(
         &'a self,
         server: &'a ApiServer,

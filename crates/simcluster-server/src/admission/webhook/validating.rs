@@ -27,6 +27,10 @@ impl Plugin for Validating {
         !is_exempt(attributes)
     }
 
+    fn changes_anything(&self, _server: &ApiServer) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         server: &'a ApiServer,
