@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::MANAGER;
-use super::runtime::{Api, Doing, Failure, Object, status_of};
+use super::runtime::{Api, Doing, Failure, Object, Written, status_of};
 
 /// The reference that marks an object's controller.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -109,7 +109,7 @@ pub(crate) async fn settle_claims<O, K>(
     api: &Api<K>,
     owner: &O,
     claims: &Claims<K>,
-) -> Result<Vec<K>, Failure>
+) -> Result<Vec<Written>, Failure>
 where
     O: Object + Serialize + DeserializeOwned,
     K: Object + Serialize + DeserializeOwned,
@@ -146,7 +146,7 @@ async fn patch_references<K>(
     api: &Api<K>,
     meta: &ObjectMeta,
     patch: serde_json::Value,
-) -> Result<Option<K>, kube::Error>
+) -> Result<Option<Written>, kube::Error>
 where
     K: Object + Serialize + DeserializeOwned,
 {

@@ -15,6 +15,7 @@ use super::runtime::recorder::Severity;
 use super::runtime::{
     Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
     message_of, namespace_is_terminating, status_of,
+    Written,
 };
 use super::{Informers, post_params};
 
@@ -82,7 +83,7 @@ impl Controller {
     ) -> Result<Next, Failure> {
         let next = plan.recheck.map_or(Next::Done, Next::After);
         // A ReplicaSet may be written twice in one plan; the second write needs the first one's version.
-        let mut written: Vec<ReplicaSet> = Vec::new();
+        let mut written: Vec<Written> = Vec::new();
         for action in plan.actions {
             match action {
                 Action::Create(set) => match self.create(key, deployment, &set).await? {
@@ -127,7 +128,7 @@ impl Controller {
         key: &Key,
         deployment: &Deployment,
         set: &ReplicaSet,
-    ) -> Result<Option<ReplicaSet>, Failure> {
+    ) -> Result<Option<Written>, Failure> {
         let api = self.sets_api(key);
         let error = match api.create(&post_params(), set).await {
             Ok(set) => {

@@ -180,8 +180,29 @@ pub(crate) fn plan(
         unused.extend(fill(service, group, mine, trigger.as_ref(), &mut actions));
     }
     unused.extend(existing);
+    reuse(&mut actions, &mut unused);
     actions.extend(unused.into_iter().map(|slice| Action::Delete(Box::new(slice))));
     actions
+}
+
+/// Makes updates of slices that would go of those that would be created, the last one first
+/// (`k8s.io/endpointslice/reconciler.go`, `finalize`).
+fn reuse(actions: &mut [Action], unused: &mut Vec<EndpointSlice>) {
+    let creates = actions.iter_mut().rev().filter(|action| matches!(action, Action::Create(_)));
+    for action in creates {
+        let Action::Create(wanted) = action else { continue };
+        let same_type = |old: &EndpointSlice| old.address_type == wanted.address_type;
+        let Some(place) = unused.iter().position(same_type) else { continue };
+        let old = unused.remove(place);
+        let metadata = ObjectMeta {
+            labels: wanted.metadata.labels.take(),
+            annotations: wanted.metadata.annotations.take(),
+            owner_references: wanted.metadata.owner_references.take(),
+            ..old.metadata
+        };
+        let slice = EndpointSlice { metadata, ..EndpointSlice::clone(wanted) };
+        *action = Action::Update(Box::new(slice));
+    }
 }
 
 /// Puts the endpoints of a group into slices. Answers the slices that are not needed.
@@ -208,10 +229,12 @@ fn fill(
         let room = ENDPOINTS_MAX.saturating_sub(endpoints.len());
         endpoints.extend(rest.by_ref().take(room));
     }
-    let mut has_one = false;
+    let is_filled = |(_, endpoints): &(EndpointSlice, Vec<Endpoint>)| !endpoints.is_empty();
+    let mut has_one = kept.iter().any(is_filled) || !rest.as_slice().is_empty();
     let mut unused = Vec::new();
     for (slice, endpoints) in kept {
-        if endpoints.is_empty() && (has_one || !rest.as_slice().is_empty()) {
+        // An empty slice is needed only where there is no other.
+        if endpoints.is_empty() && has_one {
             unused.push(slice);
             continue;
         }

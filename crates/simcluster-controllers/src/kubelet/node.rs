@@ -39,13 +39,13 @@ pub(super) async fn register(
     now: Timestamp,
 ) -> Result<(), Failure> {
     let params = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-    let mut node = match api.create(&params, &node(name, address)).await {
-        Ok(node) => node,
-        Err(error) if status_of(&error).is_some_and(kube::core::Status::is_already_exists) => {
-            api.get(name).await.doing("get a node")?
+    match api.create(&params, &node(name, address)).await {
+        Err(error) if !status_of(&error).is_some_and(kube::core::Status::is_already_exists) => {
+            return Err(error).doing("create a node");
         }
-        Err(error) => return Err(error).doing("create a node"),
-    };
+        Ok(_) | Err(_) => {}
+    }
+    let mut node = api.get(name).await.doing("get a node")?;
     // The API server marks new nodes as not ready, the node lifecycle controller would take that back.
     let spec = node.spec.get_or_insert_default();
     let taints = spec.taints.take().unwrap_or_default();
@@ -55,7 +55,8 @@ pub(super) async fn register(
     let is_changed = kept.len() != before;
     spec.taints = Some(kept).filter(|taints| !taints.is_empty());
     if is_changed {
-        node = api.replace(name, &params, &node).await.doing("untaint a node")?;
+        let written = api.replace(name, &params, &node).await.doing("untaint a node")?;
+        node.metadata.resource_version = written.metadata.resource_version;
     }
     let is_ready = node
         .status

@@ -86,8 +86,7 @@ impl Controller {
             match api.create(&post_params(), &pod).await {
                 Ok(pod) => {
                     self.own.wrote(key, &self.pods, &pod);
-                    let name = pod.metadata.name.as_deref().unwrap_or_default();
-                    let message = format!("Created pod: {name}");
+                    let message = format!("Created pod: {}", pod.metadata.name);
                     self.hands.recorder.about(set, Severity::Normal, "SuccessfulCreate", message);
                 }
                 Err(error) if namespace_is_terminating(&error) => return None,

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use kube::core::DynamicResourceScope;
+use kube::core::{DynamicResourceScope, Request, request};
 use kube::{Client, Error, Resource};
 use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -129,17 +129,33 @@ impl Resource for Raw {
     }
 }
 
-/// [`kube::Api`] of a built-in kind; the methods are those of kube.
+/// What a controller has to know of an object that it wrote. Answers show the whole object, of which a
+/// watch will tell, too: reading it twice would be a tenth of all that controllers do.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Written {
+    pub(crate) metadata: WrittenMetadata,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct WrittenMetadata {
+    pub(crate) name: String,
+    pub(crate) uid: Option<String>,
+    pub(crate) resource_version: Option<String>,
+}
+
+/// The API of a built-in kind; the methods that write answer only what was [`Written`].
 pub(crate) struct Api<K> {
     raw: kube::Api<Raw>,
+    client: Client,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K: Resource<DynamicType = ()>> Api<K> {
     /// All objects of the kind.
     pub(crate) fn all(client: Client) -> Self {
-        let raw = kube::Api::all_with(client, &ApiResource::erase::<K>(&()));
-        Self { raw, kind: PhantomData }
+        let raw = kube::Api::all_with(client.clone(), &ApiResource::erase::<K>(&()));
+        Self { raw, client, kind: PhantomData }
     }
 
     /// The objects of the kind in a namespace.
@@ -147,8 +163,9 @@ impl<K: Resource<DynamicType = ()>> Api<K> {
     where
         K: Resource<Scope = NamespaceResourceScope>,
     {
-        let raw = kube::Api::namespaced_with(client, namespace, &ApiResource::erase::<K>(&()));
-        Self { raw, kind: PhantomData }
+        let kind = ApiResource::erase::<K>(&());
+        let raw = kube::Api::namespaced_with(client.clone(), namespace, &kind);
+        Self { raw, client, kind: PhantomData }
     }
 
     /// The same, untyped.
@@ -170,8 +187,8 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         self.raw.list(params).await?.items.into_iter().map(Raw::typed).collect()
     }
 
-    pub(crate) async fn create(&self, params: &PostParams, object: &K) -> Result<K, Error> {
-        self.raw.create(params, &untyped(object)?).await?.typed()
+    pub(crate) async fn create(&self, params: &PostParams, object: &K) -> Result<Written, Error> {
+        self.send(self.request().create(params, text(object)?)).await
     }
 
     pub(crate) async fn replace(
@@ -179,8 +196,8 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         name: &str,
         params: &PostParams,
         object: &K,
-    ) -> Result<K, Error> {
-        self.raw.replace(name, params, &untyped(object)?).await?.typed()
+    ) -> Result<Written, Error> {
+        self.send(self.request().replace(name, params, text(object)?)).await
     }
 
     pub(crate) async fn replace_status(
@@ -188,7 +205,7 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         name: &str,
         params: &PostParams,
         object: &K,
-    ) -> Result<K, Error> {
+    ) -> Result<Written, Error> {
         self.replace_subresource("status", name, params, object).await
     }
 
@@ -198,9 +215,9 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         name: &str,
         params: &PostParams,
         object: &K,
-    ) -> Result<K, Error> {
-        let object = untyped(object)?;
-        self.raw.replace_subresource(subresource, name, params, &object).await?.typed()
+    ) -> Result<Written, Error> {
+        let request = self.request();
+        self.send(request.replace_subresource(subresource, name, params, text(object)?)).await
     }
 
     /// Posts an object of another kind to a subresource that answers a `Status`.
@@ -211,9 +228,9 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         params: &PostParams,
         object: &impl Serialize,
     ) -> Result<(), Error> {
-        let object = untyped(object)?;
-        let answer: Result<Raw, Error> =
-            self.raw.create_subresource(subresource, name, params, &object).await;
+        let request = self.request();
+        let answer: Result<IgnoredAny, Error> =
+            self.send(request.create_subresource(subresource, name, params, text(object)?)).await;
         answer.map(drop)
     }
 
@@ -222,8 +239,8 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         name: &str,
         params: &PatchParams,
         patch: &Patch<Value>,
-    ) -> Result<K, Error> {
-        self.raw.patch(name, params, patch).await?.typed()
+    ) -> Result<Written, Error> {
+        self.send(self.request().patch(name, params, patch)).await
     }
 
     pub(crate) async fn patch_status(
@@ -231,15 +248,29 @@ impl<K: Serialize + DeserializeOwned> Api<K> {
         name: &str,
         params: &PatchParams,
         patch: &Patch<Value>,
-    ) -> Result<K, Error> {
-        self.raw.patch_status(name, params, patch).await?.typed()
+    ) -> Result<Written, Error> {
+        self.send(self.request().patch_subresource("status", name, params, patch)).await
     }
 
     pub(crate) async fn delete(&self, name: &str, params: &DeleteParams) -> Result<(), Error> {
         self.raw.delete(name, params).await.map(drop)
     }
+
+    fn request(&self) -> Request {
+        Request::new(self.raw.resource_url())
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: Result<Prepared, request::Error>,
+    ) -> Result<T, Error> {
+        self.client.request(request.map_err(Error::BuildRequest)?).await
+    }
 }
 
-fn untyped<K: Serialize>(object: &K) -> Result<Raw, Error> {
-    serde_json::to_value(object).map(Raw::new).map_err(Error::SerdeError)
+/// A request as kube prepares it.
+type Prepared = http::Request<Vec<u8>>;
+
+fn text<K: Serialize>(object: &K) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(object).map_err(Error::SerdeError)
 }

@@ -25,7 +25,7 @@ pub(crate) mod recorder;
 pub(crate) mod selectors;
 pub(crate) mod store;
 
-pub(crate) use api::{Api, Raw};
+pub(crate) use api::{Api, Raw, Written};
 pub(crate) use informer::Informer;
 pub(crate) use own_writes::OwnWrites;
 pub(crate) use queue::{Next, Queue};

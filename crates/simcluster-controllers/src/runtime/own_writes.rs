@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kube::Resource;
 
-use super::{Key, Store};
+use super::{Key, Store, Written};
 
 type Check = Box<dyn Fn() -> bool + Send>;
 
@@ -18,7 +18,7 @@ pub(crate) struct OwnWrites {
 
 impl OwnWrites {
     /// Remembers a create or update that was answered with `written`.
-    pub(crate) fn wrote<K>(&self, on_behalf: &Key, store: &Arc<Store<K>>, written: &K)
+    pub(crate) fn wrote<K>(&self, on_behalf: &Key, store: &Arc<Store<K>>, written: &Written)
     where
         K: Resource + Send + Sync + 'static,
     {

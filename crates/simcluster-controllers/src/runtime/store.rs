@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kube::Resource;
 use tokio::sync::SetOnce;
 
-use super::Key;
+use super::{Key, Written};
 
 /// A place in the history of a kind: a write that this store may not have heard of yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,9 +83,10 @@ impl<K: Resource> Store<K> {
         self.synced.wait().await;
     }
 
-    /// Marks a write that was answered with this object.
-    pub(crate) fn mark(&self, written: &K) -> Mark {
-        Mark { version: version_of(written), lists_begun: self.lock().lists_begun }
+    /// Marks a write.
+    pub(crate) fn mark(&self, written: &Written) -> Mark {
+        let version = number_of(written.metadata.resource_version.as_deref());
+        Mark { version, lists_begun: self.lock().lists_begun }
     }
 
     /// Whether the store has heard of what happened up to the mark.
@@ -171,8 +172,12 @@ impl<K> State<K> {
     }
 }
 
-/// The resource version as a number; 0 if it is none. Kubernetes promises since 1.35 that versions of
-/// one resource can be compared this way.
 fn version_of<K: Resource>(object: &K) -> u64 {
-    object.meta().resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0)
+    number_of(object.meta().resource_version.as_deref())
+}
+
+/// A resource version as a number; 0 if it is none. Kubernetes promises since 1.35 that versions of one
+/// resource can be compared this way.
+fn number_of(version: Option<&str>) -> u64 {
+    version.and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::queue::{Next, Queue, retry_delay};
 use super::recorder::{Correlator, Note, Severity, Times};
-use super::{Key, OwnWrites, Selectors, Store};
+use super::{Key, OwnWrites, Selectors, Store, Written};
 
 fn map(name: &str, version: u64) -> ConfigMap {
     serde_json::from_value(json!({
@@ -81,11 +81,15 @@ async fn a_key_that_waits_is_let_go_by_news_of_it() {
     assert_eq!(queue.next().await, "a");
 }
 
+fn written(version: u64) -> Written {
+    serde_json::from_value(json!({ "metadata": { "resourceVersion": version.to_string() } })).unwrap()
+}
+
 #[test]
 fn own_writes_count_until_they_are_heard_of() {
     let store = Arc::new(Store::new(|_: &ConfigMap| Vec::new()));
     let (own, key) = (OwnWrites::default(), Key::new("n", "owner"));
-    own.wrote(&key, &store, &map("a", 7));
+    own.wrote(&key, &store, &written(7));
     assert!(!own.all_heard(&key));
     store.insert(Arc::new(map("other", 6)));
     assert!(!own.all_heard(&key));
@@ -101,7 +105,7 @@ fn own_writes_count_until_they_are_heard_of() {
 fn a_list_that_began_after_a_write_shows_it() {
     let store = Arc::new(Store::new(|_: &ConfigMap| Vec::new()));
     let (own, key) = (OwnWrites::default(), Key::new("n", "owner"));
-    own.wrote(&key, &store, &map("a", 7));
+    own.wrote(&key, &store, &written(7));
     store.begin_list();
     store.insert(Arc::new(map("b", 9)));
     assert!(!own.all_heard(&key), "a page is no proof");

@@ -49,8 +49,19 @@ pub(super) fn check(
     object: &Value,
     duplicates: Duplicates,
 ) -> Result<(), TypeErrors> {
+    check_beside(node, object, &Value::Null, duplicates)
+}
+
+/// Checks an object against the types of its schema, beside one that fits them: what is the same in both
+/// needs no second look.
+pub(super) fn check_beside(
+    node: Node<'_>,
+    object: &Value,
+    fitting: &Value,
+    duplicates: Duplicates,
+) -> Result<(), TypeErrors> {
     let mut checker = Checker { path: Vec::new(), duplicates, errors: Vec::new() };
-    checker.value(node, object);
+    checker.value(node, object, fitting);
     if checker.errors.is_empty() { Ok(()) } else { Err(TypeErrors(checker.errors)) }
 }
 
@@ -65,18 +76,18 @@ impl Checker {
         self.errors.push(TypeError { path: super::path::shown_path(&self.path), message });
     }
 
-    fn below(&mut self, step: PathElement, node: Node<'_>, value: &Value) {
+    fn below(&mut self, step: PathElement, node: Node<'_>, value: &Value, fitting: &Value) {
         self.path.push(step);
-        self.value(node, value);
+        self.value(node, value, fitting);
         self.path.pop();
     }
 
-    fn value(&mut self, node: Node<'_>, value: &Value) {
+    fn value(&mut self, node: Node<'_>, value: &Value, fitting: &Value) {
         if value.is_null() {
             return;
         }
         match (node.shape(value), value) {
-            (Shape::Map, Value::Object(fields)) => self.map(node, fields),
+            (Shape::Map, Value::Object(fields)) => self.map(node, fields, fitting),
             (Shape::List, Value::Array(items)) => self.list(node, items),
             (Shape::Scalar(Scalar::Numeric), Value::Number(_))
             | (Shape::Scalar(Scalar::String), Value::String(_))
@@ -90,8 +101,12 @@ impl Checker {
     }
 
     /// The first undeclared field ends the check of a map, as on the server.
-    fn map(&mut self, node: Node<'_>, fields: &Map<String, Value>) {
+    fn map(&mut self, node: Node<'_>, fields: &Map<String, Value>, fitting: &Value) {
         for (name, value) in fields {
+            let fitting = fitting.get(name).unwrap_or(&Value::Null);
+            if fitting == value && !value.is_null() {
+                continue;
+            }
             let Some((next, _)) = node.member(name) else {
                 self.path.push(PathElement::field(name));
                 self.fail("field not declared in schema".to_owned());
@@ -102,7 +117,7 @@ impl Checker {
             match (next.shape(value), value) {
                 (Shape::Scalar(Scalar::Untyped | Scalar::String), Value::String(_))
                 | (_, Value::Null) => {}
-                _ => self.below(PathElement::field(name), next, value),
+                _ => self.below(PathElement::field(name), next, value, fitting),
             }
         }
     }
@@ -121,7 +136,7 @@ impl Checker {
             if self.duplicates == Duplicates::Refused && !seen.insert(step.clone()) {
                 self.fail(format!("duplicate entries for key {step}"));
             }
-            self.below(step, node.item(), item);
+            self.below(step, node.item(), item, &Value::Null);
         }
     }
 }

@@ -136,10 +136,11 @@ impl Walker {
     }
 
     fn field(&mut self, node: Node<'_>, name: &str, old: Option<&Value>, new: Option<&Value>) {
-        let Some((next, _)) = node.member(name) else { return };
+        // Most fields are the same, so that is looked at first.
         if old == new || (name == "managedFields" && self.is_in_metadata()) {
             return;
         }
+        let Some((next, _)) = node.member(name) else { return };
         self.path.push(PathElement::field(name));
         self.value(next, old, new);
         self.path.pop();
@@ -171,6 +172,7 @@ impl Walker {
     /// Compares the items of one key. Several items of one key are one field.
     fn items(&mut self, node: Node<'_>, old: &[&Value], new: &[&Value]) {
         match (old, new) {
+            ([one], [other]) if one == other => {}
             ([] | [_], [] | [_]) => {
                 self.value(node, old.first().copied(), new.first().copied());
             }

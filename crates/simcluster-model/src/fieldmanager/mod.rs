@@ -27,7 +27,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use self::check::{Duplicates, check};
+use self::check::{Duplicates, check, check_beside};
 use self::managers::{Managed, encode};
 use self::ownership::{Applied, Endpoint, Refusal, applier, updater};
 use self::reset::reset_fields;
@@ -83,11 +83,13 @@ pub fn record_update(writing: &Writing<'_>, live: Option<&Value>, new: &mut Valu
     }
     let endpoint = endpoint(writing);
     let live_or_blank = live.map_or_else(|| Cow::Owned(blank::object(resource)), Cow::Borrowed);
-    let fits = |object: &Value| check(endpoint.node, object, Duplicates::Allowed).is_ok();
+    let fits = |object: &Value, fitting: &Value| {
+        check_beside(endpoint.node, object, fitting, Duplicates::Allowed).is_ok()
+    };
     let writer = updater(manager, resource.api_version(), subresource);
     let now = format_seconds(now);
-    let done = fits(new)
-        && fits(&live_or_blank)
+    let done = fits(new, &Value::Null)
+        && fits(&live_or_blank, new)
         && ownership::update(&endpoint, &live_or_blank, new, &mut entries, writer, &now).is_ok();
     if done {
         put_entries(new, encode(entries.into_entries()));
