@@ -45,7 +45,7 @@ impl Store {
             let is_last_write = store
                 .objects
                 .get(&key)
-                .is_some_and(|last| object::resource_version(last) == revision.to_string());
+                .is_some_and(|last| object::resource_version(&last.value()) == revision.to_string());
             if is_last_write {
                 self.remove(kind, &key);
             }

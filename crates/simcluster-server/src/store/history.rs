@@ -1,13 +1,11 @@
 //! How much of the past is kept: as much as etcd keeps in time, and not more than fits into memory.
 
 use std::collections::VecDeque;
-use std::mem::size_of;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
 
-use super::{Change, Store};
+use super::{Entry, Store};
 
 /// Changes are remembered for so long, if there is room: kube-apiserver has etcd forget what is older
 /// every five minutes.
@@ -38,9 +36,9 @@ struct Past {
 
 impl Store {
     /// Adds a change to the history, and forgets what is too old or too much.
-    pub(super) fn record(&mut self, kind: &str, change: Change) {
+    pub(super) fn record(&mut self, kind: &str, change: Entry) {
         let revision = change.revision;
-        let bytes = CHANGE_BYTES + change.before.as_deref().map_or(0, memory_of);
+        let bytes = CHANGE_BYTES + change.before.as_ref().map_or(0, |before| before.bytes);
         let at = self.clock.now();
         let store = self.kind(kind);
         store.log.push_back(change);
@@ -72,25 +70,6 @@ impl Store {
                 store.log.pop_front();
                 store.compacted = store.compacted.max(past.revision);
             }
-        }
-    }
-}
-
-/// About how many bytes a value takes beyond its own size: maps are B-trees, whose nodes have room for
-/// eleven entries.
-fn memory_of(value: &Value) -> usize {
-    const NODE: usize = 11 * (size_of::<String>() + size_of::<Value>());
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-        Value::String(text) => text.capacity(),
-        Value::Array(list) => {
-            list.capacity() * size_of::<Value>() + list.iter().map(memory_of).sum::<usize>()
-        }
-        Value::Object(map) => {
-            // Nodes are at least half full.
-            let nodes = map.len().div_ceil(8);
-            let entries = map.iter().map(|(key, value)| key.capacity() + memory_of(value));
-            nodes * NODE + entries.sum::<usize>()
         }
     }
 }

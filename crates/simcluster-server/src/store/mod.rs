@@ -6,6 +6,7 @@
 
 mod expiry;
 mod history;
+mod kept;
 mod restore;
 pub(crate) mod size;
 
@@ -18,6 +19,7 @@ use tokio::sync::Notify;
 
 use self::expiry::Expiry;
 use self::history::History;
+use self::kept::{Kept, Warm};
 use simcluster_clock::Clock;
 use simcluster_model::allocation::ServiceAllocator;
 use simcluster_model::object;
@@ -32,6 +34,7 @@ pub struct Store {
     revision: u64,
     kinds: BTreeMap<String, KindStore>,
     history: History,
+    warm: Warm,
     services: ServiceAllocator,
 }
 
@@ -40,8 +43,8 @@ pub struct Store {
 #[derive(Debug)]
 struct KindStore {
     name: Arc<str>,
-    objects: BTreeMap<String, Arc<Value>>,
-    log: VecDeque<Change>,
+    objects: BTreeMap<String, Arc<Kept>>,
+    log: VecDeque<Entry>,
     /// For kinds whose objects do not stay.
     expiry: Option<Expiry>,
     /// There was nothing of this kind up to this revision.
@@ -66,6 +69,27 @@ pub struct Change {
     pub before: Option<Arc<Value>>,
     /// The object after; `None` for a delete.
     pub after: Option<Arc<Value>>,
+}
+
+/// A change as it is remembered.
+#[derive(Debug)]
+struct Entry {
+    revision: u64,
+    key: String,
+    before: Option<Arc<Kept>>,
+    after: Option<Arc<Kept>>,
+}
+
+impl Entry {
+    fn change(&self) -> Change {
+        let value = |kept: &Option<Arc<Kept>>| kept.as_ref().map(|kept| kept.value());
+        Change {
+            revision: self.revision,
+            key: self.key.clone(),
+            before: value(&self.before),
+            after: value(&self.after),
+        }
+    }
 }
 
 /// The revision asked for is no longer known.
@@ -100,7 +124,7 @@ impl KindStore {
     fn changed_since(
         &self,
         revision: u64,
-    ) -> Result<BTreeMap<&String, Option<&Arc<Value>>>, Compacted> {
+    ) -> Result<BTreeMap<&String, Option<&Arc<Kept>>>, Compacted> {
         if revision < self.compacted {
             return Err(Compacted { oldest: self.compacted });
         }
@@ -116,7 +140,8 @@ impl Store {
     #[must_use]
     pub fn new(clock: Clock, services: ServiceAllocator) -> Self {
         let history = History::default();
-        Self { clock, revision: 0, kinds: BTreeMap::new(), history, services }
+        let warm = Warm::default();
+        Self { clock, revision: 0, kinds: BTreeMap::new(), history, warm, services }
     }
 
     /// The revision of the last write.
@@ -128,7 +153,7 @@ impl Store {
     /// The object under a key.
     #[must_use]
     pub fn get(&self, kind: &str, key: &str) -> Option<Arc<Value>> {
-        self.kinds.get(kind)?.objects.get(key).cloned()
+        self.kinds.get(kind)?.objects.get(key).map(|kept| self.warm.read(kept))
     }
 
     /// The object under a key as it was at a revision; as far back as history goes.
@@ -136,13 +161,17 @@ impl Store {
     pub fn get_at(&self, kind: &str, key: &str, revision: u64) -> Option<Arc<Value>> {
         let store = self.kinds.get(kind)?;
         let later = store.log.iter().find(|change| change.revision > revision && change.key == key);
-        later.map_or_else(|| self.get(kind, key), |change| change.before.clone())
+        match later {
+            Some(change) => change.before.as_ref().map(|kept| kept.value()),
+            None => self.get(kind, key),
+        }
     }
 
     /// All objects of a kind, in key order.
     #[must_use]
     pub fn all(&self, kind: &str) -> Vec<Arc<Value>> {
-        self.kinds.get(kind).map(|k| k.objects.values().cloned().collect()).unwrap_or_default()
+        let objects = self.kinds.get(kind).into_iter().flat_map(|store| store.objects.values());
+        objects.map(|kept| self.warm.read(kept)).collect()
     }
 
     /// The objects of a kind in a namespace (all if empty), in key order.
@@ -150,7 +179,7 @@ impl Store {
     pub fn in_namespace(&self, kind: &str, namespace: &str) -> Vec<Arc<Value>> {
         let Some(store) = self.kinds.get(kind) else { return Vec::new() };
         let range = store.objects.range::<String, _>(namespace_range(namespace));
-        range.map(|(_, object)| Arc::clone(object)).collect()
+        range.map(|(_, kept)| self.warm.read(kept)).collect()
     }
 
     /// The revision of the last write to any of these kinds; 0 if there was none.
@@ -192,9 +221,9 @@ impl Store {
         past.retain(|key, _| in_namespace(key, namespace) && key.as_str() >= from);
         let mut past = past.into_iter().peekable();
         let (mut listed, mut more) = (Vec::new(), 0);
-        let mut show = |key: &String, object: Option<&Arc<Value>>| match object {
+        let mut show = |key: &String, object: Option<&Arc<Kept>>| match object {
             None => {}
-            Some(object) if listed.len() < limit => listed.push((key.clone(), object.clone())),
+            Some(kept) if listed.len() < limit => listed.push((key.clone(), kept.value())),
             Some(_) => more += 1,
         };
         for (key, object) in store.objects.range::<String, _>(range_from(namespace, from)) {
@@ -222,7 +251,7 @@ impl Store {
             return Err(Compacted { oldest: store.compacted });
         }
         let start = store.log.partition_point(|change| change.revision <= revision);
-        Ok(store.log.range(start..).take(max).cloned().collect())
+        Ok(store.log.range(start..).take(max).map(Entry::change).collect())
     }
 
     /// What is notified whenever the kind changes.
@@ -237,35 +266,32 @@ impl Store {
         object::metadata_mut(&mut object)
             .insert("resourceVersion".to_owned(), json!(revision.to_string()));
         let object = Arc::new(object);
+        let after = self.warm.keep(Arc::clone(&object));
         let now = self.clock.now();
         let store = self.kind(kind);
-        let before = store.objects.insert(key.to_owned(), object.clone());
+        let before = store.objects.insert(key.to_owned(), Arc::clone(&after));
         if let Some(expiry) = &mut store.expiry {
             expiry.begin(key, revision, now);
         }
         if kind == SERVICES {
+            let before = before.as_ref().map(|kept| kept.value());
             self.services.follow(before.as_deref(), Some(&object));
         }
-        let change = Change { revision, key: key.to_owned(), before, after: Some(object.clone()) };
-        self.record(kind, change);
+        self.record(kind, Entry { revision, key: key.to_owned(), before, after: Some(after) });
         object
     }
 
     /// Removes an object; returns it as it was. A missing one is no change.
     pub fn remove(&mut self, kind: &str, key: &str) -> Option<Arc<Value>> {
         let before = self.kind(kind).objects.remove(key)?;
+        let object = before.value();
         if kind == SERVICES {
-            self.services.follow(Some(&before), None);
+            self.services.follow(Some(&object), None);
         }
         self.revision += 1;
-        let change = Change {
-            revision: self.revision,
-            key: key.to_owned(),
-            before: Some(before.clone()),
-            after: None,
-        };
-        self.record(kind, change);
-        Some(before)
+        let (revision, key) = (self.revision, key.to_owned());
+        self.record(kind, Entry { revision, key, before: Some(before), after: None });
+        Some(object)
     }
 
     /// Makes room for a kind: its history starts now.

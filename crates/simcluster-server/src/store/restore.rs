@@ -29,8 +29,10 @@ impl Store {
                     self.services.follow(None, Some(back));
                 }
             }
+            let kept = objects.into_iter().map(|(key, object)| (key, self.warm.keep(object)));
+            let kept = kept.collect();
             let store = self.kind(&kind);
-            store.objects = objects.into_iter().collect();
+            store.objects = kept;
             store.log.clear();
             store.compacted = head;
             store.last = head;
