@@ -13,9 +13,8 @@ use self::plan::{Action, Plan};
 use super::owners::{self, claim, controller_of, is_controlled_by, labels_of, matches, orphans_of};
 use super::runtime::recorder::Severity;
 use super::runtime::{
-    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store, Written,
     message_of, namespace_is_terminating, status_of,
-    Written,
 };
 use super::{Informers, post_params};
 

@@ -82,7 +82,8 @@ async fn a_key_that_waits_is_let_go_by_news_of_it() {
 }
 
 fn written(version: u64) -> Written {
-    serde_json::from_value(json!({ "metadata": { "resourceVersion": version.to_string() } })).unwrap()
+    serde_json::from_value(json!({ "metadata": { "resourceVersion": version.to_string() } }))
+        .unwrap()
 }
 
 #[test]

@@ -23,11 +23,9 @@ pub(crate) fn conversion_fault(value: &Value, schema: &Schema) -> Option<String>
             map.values().find_map(|value| conversion_fault(value, values))
         }
         (Type::Object, Some(_), _) => Some(format!("cannot restore map from {}", kind_name(value))),
-        (Type::Object, None, Value::Object(map)) => {
-            map.iter().find_map(|(name, value)| {
-                conversion_fault(value, schema.properties.get(name)?)
-            })
-        }
+        (Type::Object, None, Value::Object(map)) => map
+            .iter()
+            .find_map(|(name, value)| conversion_fault(value, schema.properties.get(name)?)),
         (Type::Object, None, _) => {
             Some(format!("cannot restore struct from: {}", kind_name(value)))
         }

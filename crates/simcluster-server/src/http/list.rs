@@ -22,7 +22,11 @@ pub(super) fn response(list: &List, writing: Writing, texts: &Texts) -> Response
         |object: &Value| Bytes::from(serde_json::to_vec(&form.of(object)).unwrap_or_default());
     let item = |stored: &Arc<Value>| {
         let write = || {
-            if list.resource.shows_what_is_stored() { written(stored) } else { written(&list.object(stored)) }
+            if list.resource.shows_what_is_stored() {
+                written(stored)
+            } else {
+                written(&list.object(stored))
+            }
         };
         texts.of((stored, &list.resource, None), TextForm::Item, write)
     };

@@ -135,9 +135,8 @@ fn line(
     match (&object, shared) {
         (Shown::Stored(stored, resource, revision), Some(form)) => {
             let id = (stored, resource, *revision);
-            let as_stored = presentation.is_plain()
-                && revision.is_none()
-                && resource.shows_what_is_stored();
+            let as_stored =
+                presentation.is_plain() && revision.is_none() && resource.shows_what_is_stored();
             Some(texts.of(id, form, || {
                 if as_stored {
                     text(&Line { kind, object: Declared::new(stored) })

@@ -42,10 +42,9 @@ impl Store {
         while let Some(store) = self.kinds.get_mut(kind)
             && let Some((key, revision)) = store.expiry.as_mut().and_then(|one| one.next(now))
         {
-            let is_last_write = store
-                .objects
-                .get(&key)
-                .is_some_and(|last| object::resource_version(&last.value()) == revision.to_string());
+            let is_last_write = store.objects.get(&key).is_some_and(|last| {
+                object::resource_version(&last.value()) == revision.to_string()
+            });
             if is_last_write {
                 self.remove(kind, &key);
             }

@@ -87,8 +87,7 @@ fn update(
     let mut object = resource.strategy.decode(resource, body)?.object;
     resource.strategy.default(resource, &mut object);
     resource.strategy.prepare_for_update(resource, subresource, &mut object, old);
-    let verdict =
-        resource.strategy.update_verdict(resource, subresource, &object, old, Vec::new());
+    let verdict = resource.strategy.update_verdict(resource, subresource, &object, old, Vec::new());
     refuse(resource, &object, &verdict.faults)?;
     Ok(object)
 }
