@@ -197,11 +197,12 @@ fn on_all_cores<T: Sync>(items: &[T], act: impl AsyncFn(&Both<'_>, &T) + Sync) {
             env::run_on(Backend::ControlPlane, &Needs::default().only([]), async |cluster| {
                 let both = Both { cluster: &cluster, servers: Cell::new(None) };
                 let until = Instant::now() + SHIFT;
-                act(&both, first).await;
+                // What a conversation needs is large, and the stack of a thread is not.
+                Box::pin(act(&both, first)).await;
                 while Instant::now() < until
                     && let Some(item) = take()
                 {
-                    act(&both, item).await;
+                    Box::pin(act(&both, item)).await;
                 }
             });
         }

@@ -144,11 +144,15 @@ impl Measure {
             Value::Number(number) => measure.is_plain &= !number.is_f64(),
             Value::String(text) => measure.bytes = text.capacity(),
             Value::Array(list) => {
-                list.iter().for_each(|item| add(item, 0));
+                for item in list {
+                    add(item, 0);
+                }
                 measure.bytes += list.capacity() * size_of::<Value>();
             }
             Value::Object(map) => {
-                map.iter().for_each(|(key, value)| add(value, key.capacity()));
+                for (key, value) in map {
+                    add(value, key.capacity());
+                }
                 measure.bytes += map.len().div_ceil(8) * NODE;
             }
         }
