@@ -14,6 +14,7 @@ use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, Resource};
+use mimalloc::MiMalloc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -24,6 +25,10 @@ use simpleapp_operator::kernel::clock::Clock;
 use simpleapp_operator::kernel::ownership::FIELD_MANAGER;
 use simpleapp_operator::ops::manifests;
 use simpleapp_operator::run;
+
+/// That of the program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Apps of one namespace.
 const PER_NAMESPACE: usize = 1000;

@@ -6,7 +6,13 @@ use std::{
 };
 
 use clap::Parser;
+use mimalloc::MiMalloc;
 use simpleapp_operator::cli::{self, Cli};
+
+/// Caches of objects are many small pieces of memory, and the usual allocator spends a sixth of all time
+/// on them.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // A usage error ends the program here, with exit code 2.

@@ -71,7 +71,7 @@ impl Request {
 
 /// Memory that the record may take, in bytes; then the oldest requests go. It holds more than a hundred
 /// thousand requests without bodies, and keeps a sandbox that runs for days bounded.
-const BYTES_MAX: usize = 96 << 20;
+const BYTES_MAX: usize = 48 << 20;
 
 /// A shared record; clones see the same requests.
 #[derive(Debug, Clone, Default)]

@@ -25,6 +25,10 @@ use anyhow::Context as _;
 
 use crate::table::Table;
 
+/// That of the sandbox.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Argument of the process that measures a cluster of its own.
 const IN_PROCESS: &str = "--in-process";
 /// Argument of the process that serves a simulated cluster.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Memory that values may take before the oldest become texts, in bytes. A cluster of some thousand objects
 /// fits.
-const VALUES_BYTES_MAX: usize = 128 << 20;
+const VALUES_BYTES_MAX: usize = 96 << 20;
 
 /// Values that are nested deeper than this stay values: the reader of texts has a limit.
 const DEPTH_MAX: usize = 100;
@@ -179,7 +179,7 @@ mod tests {
         let warm = Warm::default();
         let all: Vec<Arc<Kept>> = (0..200).map(|number| warm.keep(object(number))).collect();
         assert!(is_text(&all[0]) && is_text(&all[60]) && !is_text(&all[199]));
-        assert_eq!(all.iter().filter(|kept| !is_text(kept)).count(), 127, "128 MiB");
+        assert_eq!(all.iter().filter(|kept| !is_text(kept)).count(), 95, "96 MiB");
         let first = all[0].value();
         assert_eq!(first, object(0));
         assert!(Arc::ptr_eq(&first, &all[0].value()), "as long as somebody holds it");
