@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::golang;
+
 /// One fault of one field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldError {
@@ -168,5 +170,10 @@ fn with_detail(text: &str, detail: &str) -> String {
 
 /// A value as the server quotes it: JSON, which for strings is close to Go's `%q`.
 fn shown(value: &Value) -> String {
-    value.to_string()
+    match value {
+        Value::String(text) => golang::quote(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    }
 }

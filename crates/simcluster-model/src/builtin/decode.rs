@@ -88,6 +88,9 @@ impl<'s> Decoder<'s> {
             (Value::Object(map), Some(Type::Object)) => self.fields_of(map, schema).map(Some),
             (Value::Array(list), Some(Type::Array)) => self.list(list, schema).map(Some),
             (Value::String(text), Some(Type::String)) => Ok(self.string(text, schema)),
+            (Value::Array(bytes), Some(Type::String)) if is_bytes(schema) => {
+                Ok(Some(self.bytes(&bytes)))
+            }
             (Value::Bool(flag), Some(Type::Boolean)) => Ok(Some(Value::Bool(flag))),
             (Value::Number(number), Some(Type::Integer)) => Ok(self.integer(&number, schema)),
             (Value::Number(number), Some(Type::Number)) => Ok(Some(Value::Number(number))),
@@ -149,7 +152,7 @@ impl<'s> Decoder<'s> {
     }
 
     fn string(&mut self, text: String, schema: &Schema) -> Option<Value> {
-        if schema.format.as_deref() != Some("byte") {
+        if !is_bytes(schema) {
             return Some(Value::String(text));
         }
         match base64_text::decode(&text) {
@@ -159,6 +162,28 @@ impl<'s> Decoder<'s> {
                 None
             }
         }
+    }
+
+    /// A slice of bytes may be written as a list of numbers, too.
+    fn bytes(&mut self, list: &[Value]) -> Value {
+        let mut bytes = Vec::with_capacity(list.len());
+        for item in list {
+            let byte = match item {
+                Value::Number(number) => number.as_u64().and_then(|one| u8::try_from(one).ok()),
+                Value::Null => Some(0),
+                Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+            };
+            if byte.is_none() {
+                let found = match item {
+                    Value::Number(number) => format!("number {number}"),
+                    other => json_type_name(other).to_owned(),
+                };
+                let text = self.in_field(&found, "uint8");
+                self.save(text);
+            }
+            bytes.push(byte.unwrap_or_default());
+        }
+        Value::String(STANDARD.encode(bytes))
     }
 
     fn integer(&mut self, number: &Number, schema: &Schema) -> Option<Value> {
@@ -257,6 +282,10 @@ fn schema_or(value: Value, schema: &Schema) -> Result<Option<Value>> {
         },
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(None),
     }
+}
+
+fn is_bytes(schema: &Schema) -> bool {
+    schema.format.as_deref() == Some("byte")
 }
 
 fn codec(schema: &Schema) -> Codec {

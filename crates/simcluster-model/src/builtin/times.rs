@@ -1,8 +1,9 @@
 //! `metav1.Time` and `metav1.MicroTime`: reading as Go's `time.Parse` does, with its error texts.
 
+use std::fmt::Write as _;
+
 use jiff::civil;
 use jiff::tz::Offset;
-use serde_json::json;
 
 use crate::time::format_seconds;
 
@@ -157,6 +158,19 @@ fn is_number(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// As Go's package `time` quotes: bytes that are not printable ASCII as numbers.
 fn quoted(text: &str) -> String {
-    json!(text).to_string()
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
+            0x20..0x80 => out.push(char::from(byte)),
+            0x00..=0x1f | 0x80..=0xff => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+    out.push('"');
+    out
 }

@@ -20,6 +20,21 @@ pub struct ParsedBody {
     pub value: Value,
     /// Duplicate keys.
     pub duplicates: Duplicates,
+    /// What the body said of keys before it said something else; see [`json::Parsed`].
+    earlier: Vec<(String, Value)>,
+}
+
+impl ParsedBody {
+    /// Lets somebody look at the object as it was each time that a key had been read which stands once
+    /// more, in their order; the first fault counts.
+    pub fn check_earlier<E>(&self, check: impl Fn(Value) -> Result<(), E>) -> Result<(), E> {
+        self.earlier.iter().try_for_each(|(pointer, earlier)| {
+            let mut object = self.value.clone();
+            let Some(place) = object.pointer_mut(pointer) else { return Ok(()) };
+            place.clone_from(earlier);
+            check(object)
+        })
+    }
 }
 
 /// Keys that stood more than once in one map of a body.
@@ -114,27 +129,34 @@ pub fn parse(
         return Err(unsupported_media_type(&OBJECT_TYPES));
     }
     let own = (resource.api_version(), resource.kind.as_str());
-    let (value, duplicates) = read(bytes, format, (&own.0, own.1), resource.custom)
+    let mut parsed = read(bytes, format, (&own.0, own.1), resource.custom)
         .map_err(|why| unrecognized(&resource.kind, &interpret_fault(format, &why), bytes))?;
-    let mut value = identified(bytes, value, resource)?;
+    parsed.check_earlier(|earlier| check_identity(bytes, &earlier, resource))?;
+    check_identity(bytes, &parsed.value, resource)?;
     if !resource.custom {
-        fill_type(&mut value, resource);
+        fill_type(&mut parsed.value, resource);
     }
-    Ok(ParsedBody { value, duplicates })
+    Ok(parsed)
 }
 
 /// Reads the optional `DeleteOptions` in the body of a DELETE, to be decoded; an empty body is `None`.
-pub fn parse_delete_options(bytes: &[u8], content_type: &str) -> Result<Option<Value>, ApiError> {
+pub fn parse_delete_options(
+    bytes: &[u8],
+    content_type: &str,
+) -> Result<Option<ParsedBody>, ApiError> {
     if bytes.is_empty() {
         return Ok(None);
     }
     let format = format_of(content_type)?;
-    let (value, _) = read(bytes, format, ("v1", "DeleteOptions"), false)
+    let parsed = read(bytes, format, ("v1", "DeleteOptions"), false)
         .map_err(|why| ApiError::bad_request(interpret_fault(format, &why)))?;
-    if let Some(fault) = type_fault(&value) {
-        return Err(ApiError::bad_request(interpret_fault(Format::Json, &fault)));
-    }
-    Ok(Some(value))
+    let check = |value: &Value| match type_fault(value) {
+        Some(fault) => Err(ApiError::bad_request(interpret_fault(Format::Json, &fault))),
+        None => Ok(()),
+    };
+    parsed.check_earlier(|earlier| check(&earlier))?;
+    check(&parsed.value)?;
+    Ok(Some(parsed))
 }
 
 /// What bodies of objects may be, as errors list it.
@@ -156,7 +178,7 @@ fn read(
     format: Format,
     default: (&str, &str),
     untyped: bool,
-) -> Result<(Value, Duplicates), String> {
+) -> Result<ParsedBody, String> {
     match format {
         Format::Protobuf => {
             let value = protobuf::read(bytes, default)?;
@@ -164,12 +186,22 @@ fn read(
             if nesting::depth(&value) > nesting::DEPTH_MAX {
                 return Err("proto: nested too deeply".to_owned());
             }
-            Ok((value, Duplicates::default()))
+            Ok(ParsedBody { value, duplicates: Duplicates::default(), earlier: Vec::new() })
         }
-        Format::Json => if untyped { json::parse(bytes) } else { json::parse_typed(bytes) }
-            .map(|parsed| (parsed.value, Duplicates { yaml: false, keys: parsed.duplicates })),
-        Format::Yaml => yaml::parse(bytes)
-            .map(|parsed| (parsed.value, Duplicates { yaml: true, keys: parsed.duplicates })),
+        Format::Json => {
+            if untyped { json::parse(bytes) } else { json::parse_typed(bytes) }.map(|parsed| {
+                ParsedBody {
+                    value: parsed.value,
+                    duplicates: Duplicates { yaml: false, keys: parsed.duplicates },
+                    earlier: parsed.earlier,
+                }
+            })
+        }
+        Format::Yaml => yaml::parse(bytes).map(|parsed| ParsedBody {
+            value: parsed.value,
+            duplicates: Duplicates { yaml: true, keys: parsed.duplicates },
+            earlier: Vec::new(),
+        }),
     }
 }
 
@@ -210,6 +242,12 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Why the kind of an object cannot be read, as it is told of JSON.
+#[must_use]
+pub fn kind_fault(object: &Value) -> Option<String> {
+    type_fault(object).map(|why| interpret_fault(Format::Json, &why))
+}
+
 /// Why the kind of a body cannot be read.
 fn type_fault(value: &Value) -> Option<String> {
     match value {
@@ -233,17 +271,17 @@ fn type_fault(value: &Value) -> Option<String> {
 }
 
 /// Refuses bodies whose kind cannot be read.
-fn identified(bytes: &[u8], value: Value, resource: &Resource) -> Result<Value, ApiError> {
-    if let Some(fault) = type_fault(&value) {
+fn check_identity(bytes: &[u8], value: &Value, resource: &Resource) -> Result<(), ApiError> {
+    if let Some(fault) = type_fault(value) {
         let why = interpret_fault(Format::Json, &fault);
         return Err(unrecognized(&resource.kind, &why, bytes));
     }
-    if resource.custom && text(&value, "kind").is_empty() {
+    if resource.custom && text(value, "kind").is_empty() {
         let body = String::from_utf8_lossy(bytes);
         let why = format!("Object 'Kind' is missing in '{body}'");
         return Err(unrecognized(&resource.kind, &why, bytes));
     }
-    Ok(value)
+    Ok(())
 }
 
 /// Fills what a body of a built-in kind leaves out.

@@ -15,6 +15,9 @@ pub struct Parsed {
     pub value: Value,
     /// Paths such as `spec.parts[0].name`, in the order of the text, each once.
     pub duplicates: Vec<String>,
+    /// What a text for a struct said of a key before it said something else, with the JSON pointer of the
+    /// key: Go reads it, too, and fails if it does not fit.
+    pub earlier: Vec<(String, Value)>,
 }
 
 /// Reads a JSON text; of equal keys the last one counts. The error is Go's text, such as `unexpected
@@ -31,11 +34,11 @@ pub fn parse_typed(bytes: &[u8]) -> Result<Parsed, String> {
 
 fn read(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(bytes);
-    let mut paths = Paths { paths: Vec::new(), merges };
+    let mut paths = Paths { paths: Vec::new(), earlier: Vec::new(), merges };
     let mut reader = serde_json::Deserializer::from_str(&text);
     let read = node::read(&mut reader, &mut paths);
     match read.and_then(|value| reader.end().map(|()| value)) {
-        Ok(value) => Ok(Parsed { value, duplicates: paths.paths }),
+        Ok(value) => Ok(Parsed { value, duplicates: paths.paths, earlier: paths.earlier }),
         Err(error) => Err(syntax_fault(text.as_bytes()).unwrap_or_else(|| error.to_string())),
     }
 }
@@ -43,6 +46,7 @@ fn read(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
 /// Paths of repeated keys, each once.
 struct Paths {
     paths: Vec<String>,
+    earlier: Vec<(String, Value)>,
     merges: bool,
 }
 
@@ -60,8 +64,12 @@ impl Repeated for Paths {
         }
     }
 
-    fn resolve(&self, first: Value, second: Value) -> Value {
-        if self.merges { into_first(first, second) } else { second }
+    fn resolve(&mut self, path: &Path<'_>, first: Value, second: Value) -> Value {
+        if !self.merges {
+            return second;
+        }
+        self.earlier.push((path.pointer(), first.clone()));
+        into_first(first, second)
     }
 }
 

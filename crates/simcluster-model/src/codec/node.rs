@@ -18,8 +18,8 @@ pub(super) trait Repeated {
     /// A key stood in its map already; `path` is the key's.
     fn note(&mut self, key: &Self::Key, path: &Path<'_>);
 
-    /// What counts of the values of a key that stands twice.
-    fn resolve(&self, _first: Value, second: Value) -> Value {
+    /// What counts of the values of a key that stands twice, at `path`.
+    fn resolve(&mut self, _path: &Path<'_>, _first: Value, second: Value) -> Value {
         second
     }
 }
@@ -106,7 +106,7 @@ impl<'de, R: Repeated> Visitor<'de> for Node<'_, R> {
             let mut value =
                 entries.next_value_seed(Node { path: &path, repeated: &mut *self.repeated })?;
             if let Some(first) = map.remove(text) {
-                value = self.repeated.resolve(first, value);
+                value = self.repeated.resolve(&path, first, value);
             }
             map.insert(text.to_owned(), value);
         }

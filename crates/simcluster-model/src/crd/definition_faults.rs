@@ -219,7 +219,9 @@ fn deprecation_faults(version: &Value, path: &str, faults: &mut Vec<FieldError>)
         wrong.push("can only be set for deprecated versions".to_owned());
     }
     let field = format!("{path}.deprecationWarning");
-    faults.extend(wrong.iter().map(|why| FieldError::invalid(&*field, &json!(warning), why)));
+    // In Go it is a pointer, and printed as JSON therefore.
+    let shown = json!(warning).to_string();
+    faults.extend(wrong.iter().map(|why| FieldError::invalid_shown(&*field, &shown, why)));
 }
 
 fn version_list_faults(spec: &Value, common: Common<'_>, faults: &mut Vec<FieldError>) {

@@ -38,7 +38,7 @@ use crate::golang;
 use crate::object::{metadata, metadata_mut, name, namespace, same_but, set_path, uid};
 use crate::patch::convert::conversion_fault;
 use crate::resource::Resource;
-use crate::schema::Schema;
+use crate::schema::{Schema, definition};
 use crate::time::format_seconds;
 
 /// The manager of the fields that an object had before its managers were recorded.
@@ -138,7 +138,7 @@ pub fn apply(
     if found != ObjectType::new(&expected_version, expected_kind) {
         return Err(ApiError::bad_request(format!("invalid object type: {}", found.shown())));
     }
-    if metadata(config).get("managedFields").is_some_and(Value::is_array) {
+    if names_managers(config) {
         return Err(ApiError::bad_request("metadata.managedFields must be nil"));
     }
     let request = Request { writing, config, force, now: format_seconds(now) };
@@ -161,6 +161,18 @@ pub fn apply(
         last_applied::refresh(&mut object, config);
     }
     Ok(object)
+}
+
+/// Whether a configuration has managed fields. What Go cannot read as such is none: that it does not fit
+/// the schema is said later.
+fn names_managers(config: &Value) -> bool {
+    let entries = metadata(config).get("managedFields").and_then(Value::as_array);
+    let schema = definition("io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry");
+    let fits = |entry: &Value| {
+        entry.is_object()
+            && schema.as_ref().is_none_or(|schema| conversion_fault(entry, schema).is_none())
+    };
+    entries.is_some_and(|entries| entries.iter().all(fits))
 }
 
 /// Puts the times of the managed fields back if nothing else differs between the stored object and

@@ -88,7 +88,8 @@ fn decode(patch: &Value, strict: bool) -> Result<Vec<Operation<'_>>, PatchError>
                 return Err(malformed(item, item_type));
             }
         };
-        for name in ["op", "path", "from"].into_iter().filter(|_| strict) {
+        // In the order of the text, as most clients write it: by name.
+        for name in ["from", "op", "path"].into_iter().filter(|_| strict) {
             if let Some(value) = fields.get(name).filter(|it| !it.is_string() && !it.is_null()) {
                 let target = format!("struct field jsonPatchOp.{name} of type string");
                 return Err(malformed(value, &target));

@@ -5,6 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use super::by_strategic_patch;
 use super::convert::conversion_fault;
 use super::order::{keep_order, key_of, order_after_merge, partition};
 use crate::golang;
@@ -36,7 +37,7 @@ pub fn strategic_merge(
     let document = document.as_object().cloned().unwrap_or_default();
     let mut merged = merge_maps(document, changes.clone(), Some(schema)).map(Value::Object)?;
     if let Some(error) = conversion_fault(&merged, schema) {
-        return Err(PatchError::Undecodable { shown: golang::plain(patch), error });
+        return Err(PatchError::Undecodable { shown: by_strategic_patch(patch), error });
     }
     numbers::normalise(&mut merged);
     Ok(merged)

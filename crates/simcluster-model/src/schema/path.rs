@@ -55,6 +55,22 @@ impl<'a> Path<'a> {
         text
     }
 
+    /// As a JSON pointer.
+    pub(crate) fn pointer(&self) -> String {
+        let mut text = self.parent.map(Self::pointer).unwrap_or_default();
+        match self.step {
+            Step::Root => {}
+            Step::Field(name) | Step::Key(name) => {
+                text.push('/');
+                text.push_str(&name.replace('~', "~0").replace('/', "~1"));
+            }
+            Step::Index(index) => {
+                let _ = write!(text, "/{index}");
+            }
+        }
+        text
+    }
+
     fn write(&self, text: &mut String, brackets: bool) {
         if let Some(parent) = self.parent {
             parent.write(text, brackets);

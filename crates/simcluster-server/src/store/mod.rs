@@ -23,6 +23,7 @@ use self::kept::{Kept, Warm};
 use simcluster_clock::Clock;
 use simcluster_model::allocation::ServiceAllocator;
 use simcluster_model::object;
+use simcluster_model::resource::Resource;
 
 /// Storage key of Services.
 const SERVICES: &str = "/services";
@@ -98,6 +99,18 @@ impl Entry {
 pub struct Compacted {
     /// The oldest revision whose successors are all known.
     pub oldest: u64,
+}
+
+/// What the storage says of an object that is not as it should be. A dry run of a change does not come to
+/// where keys get the prefix of the cluster.
+#[must_use]
+pub fn invalid_object(resource: &Resource, key: &str, dry_run: bool, why: &str) -> String {
+    let prefix = if dry_run { "" } else { "/registry" };
+    let path = resource.strategy.registry_path(resource);
+    format!(
+        "StorageError: invalid object, Code: 4, Key: {prefix}/{path}/{key}, ResourceVersion: 0, \
+         AdditionalErrorMsg: {why}"
+    )
 }
 
 /// The key of an object.

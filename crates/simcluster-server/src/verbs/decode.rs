@@ -15,7 +15,9 @@ use simcluster_model::resource::Resource;
 pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let resource = &call.resource;
     let parsed = body::parse(&call.body, &call.content_type, resource)?;
-    let decoded = resource.strategy.decode(resource, parsed.value)?;
+    let decode = |value: Value| resource.strategy.decode(resource, value);
+    parsed.check_earlier(|earlier| decode(earlier).map(drop))?;
+    let decoded = decode(parsed.value)?;
     let mut duplicates = parsed.duplicates;
     if !resource.custom {
         // Go skips what it does not know without looking into it.
@@ -42,6 +44,8 @@ pub(super) fn patched(
     let resource = &call.resource;
     if resource.custom {
         check_type(resource, &patched)?;
+    } else if let Some(fault) = body::kind_fault(&patched) {
+        return Err(undecodable(&shown(), &fault));
     }
     let decoded = resource
         .strategy
@@ -90,12 +94,16 @@ fn refusable(
     let text = |key: &str| parsed.value.get(key).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
     let (kind, version) = (text("kind").to_owned(), version.to_owned());
-    let decoded = expected.decode(parsed.value).map_err(|why| {
-        let wanted = &resource.kind;
-        refused(ApiError::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"
-        )))
-    })?;
+    let decode = |value: Value| {
+        expected.decode(value).map_err(|why| {
+            let wanted = &resource.kind;
+            refused(ApiError::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"
+            )))
+        })
+    };
+    parsed.check_earlier(|earlier| decode(earlier).map(drop))?;
+    let decoded = decode(parsed.value)?;
     match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
         Some(fault) => Err(not_handled(&resource, &decoded.object, &fault)),
         None => Ok(decoded.object),

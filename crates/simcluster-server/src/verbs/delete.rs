@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::options::{DeleteOptions, ListOptions};
+use super::options::{DeleteOptions, ListOptions, UNREADABLE};
 use super::read::{Page, Selection};
 use super::{Call, Outcome};
 use crate::admission::{Attributes, NAMESPACES, Operation};
+use crate::auth::rbac;
 use crate::lifecycle::{self, DEFINITIONS};
 use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::error::{ApiError, Names};
+use simcluster_model::field::FieldError;
 use simcluster_model::golang;
 use simcluster_model::metadata;
 use simcluster_model::object;
@@ -21,6 +23,9 @@ use simcluster_model::time;
 /// DELETE of an object.
 pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let options = DeleteOptions::read(call)?;
+    if options.unreadable {
+        return unreadable(server, call, &options).await;
+    }
     let done = one(server, call, &call.name, &options, Some(&call.name)).await?;
     // The legacy option tells by the code whether the object is still there (row DE13).
     let code = if !done.gone && options.orphan_dependents == Some(false) { 202 } else { 200 };
@@ -29,6 +34,43 @@ pub(super) async fn delete(server: &ApiServer, call: &Call) -> Result<Outcome, A
     }
     let shown = server.decode(&call.resource, &done.object).await;
     Ok(Outcome::Object(code, shown.map_err(|fault| fault.of_read())?))
+}
+
+/// Deletes an object that cannot be read any more, past admission, preconditions and finalizers; no other
+/// (`k8s.io/apiserver/pkg/registry/generic/registry/corrupt_obj_deleter.go`).
+async fn unreadable(
+    server: &ApiServer,
+    call: &Call,
+    options: &DeleteOptions,
+) -> Result<Outcome, ApiError> {
+    const VERB: &str = "unsafe-delete-ignore-read-errors";
+    let resource = &call.resource;
+    let wanted = rbac::Attributes {
+        verb: VERB.to_owned(),
+        group: resource.group.clone(),
+        resource: resource.plural.clone(),
+        namespace: call.namespace.clone(),
+        name: call.name.clone(),
+        ..rbac::Attributes::default()
+    };
+    let decision = rbac::authorize(&|namespace| server.scope(namespace), &call.user, &wanted);
+    if !decision.allowed {
+        let why = format!("not permitted to do {VERB:?}, reason: {}", decision.reason);
+        return Err(ApiError::forbidden(resource.names(), &call.name, &why));
+    }
+    let key = store::key(&call.namespace, &call.name);
+    let stored = server.store().get(&resource.storage_key, &key);
+    let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
+    if server.decode(resource, &stored).await.is_ok() {
+        let why = "unsafe deletion is not allowed because the object is decodable from storage";
+        let why = store::invalid_object(resource, &key, false, why);
+        return Err(ApiError::conflict(resource.names(), &call.name, &why));
+    }
+    if !options.dry_run {
+        server.store().remove(&resource.storage_key, &key);
+        server.after_write(call, Some(&stored), None);
+    }
+    Ok(Outcome::made(200, success(resource, &stored)))
 }
 
 /// The Status of a delete that removed the object; it has no code (row DE01).
@@ -336,6 +378,11 @@ pub(super) async fn delete_collection(
     }
     let selection = Selection::parse(call, &list_options)?;
     let options = DeleteOptions::read(call)?;
+    if options.unreadable {
+        let why = "is not allowed with DELETECOLLECTION, try again after removing the option";
+        let fault = FieldError::invalid(UNREADABLE, &json!(true), why);
+        return Err(ApiError::invalid_options("DeleteOptions", &[fault]));
+    }
     let page = Page::wanted(server, call, &list_options).await?;
     let list = page.read(server, call, &selection).await?;
     for item in &list.items {

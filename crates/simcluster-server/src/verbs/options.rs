@@ -188,14 +188,22 @@ pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     /// The resourceVersion that the object must have.
     pub(crate) resource_version: Option<String>,
+    /// `ignoreStoreReadErrorWithClusterBreakingPotential`: only what cannot be read is to be deleted.
+    pub(crate) unreadable: bool,
 }
+
+/// Whether a deletion is of an object that cannot be read any more.
+pub(super) const UNREADABLE: &str = "ignoreStoreReadErrorWithClusterBreakingPotential";
 
 impl DeleteOptions {
     /// From a request.
     pub(crate) fn read(call: &Call) -> Result<Self, ApiError> {
         let body = body::parse_delete_options(&call.body, &call.content_type)?;
-        let body = body.map(builtin::decode_delete_options).transpose();
-        Self::parse(call, body.map_err(ApiError::bad_request)?.as_ref())
+        let Some(body) = body else { return Self::parse(call, None) };
+        let decode =
+            |value: Value| builtin::decode_delete_options(value).map_err(ApiError::bad_request);
+        body.check_earlier(|earlier| decode(earlier).map(drop))?;
+        Self::parse(call, Some(&decode(body.value)?))
     }
 
     /// From the body if there is one, else from the query. A body hides the whole query (row DE12).
@@ -229,6 +237,7 @@ impl DeleteOptions {
             ("orphanDependents", self.orphan_dependents.map(Value::from)),
             ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
             ("dryRun", self.dry_run.then(|| json!(["All"]))),
+            (UNREADABLE, self.unreadable.then(|| json!(true))),
             ("preconditions", Some(preconditions).filter(|one| *one != json!({}))),
         ];
         for (name, value) in given {
@@ -254,6 +263,7 @@ impl DeleteOptions {
             propagation_policy: text("propagationPolicy"),
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
+            unreadable: body.get(UNREADABLE).and_then(Value::as_bool).unwrap_or_default(),
         }
     }
 
@@ -267,10 +277,25 @@ impl DeleteOptions {
             propagation_policy: call.param("propagationPolicy").map(str::to_owned),
             uid: given("uid"),
             resource_version: given("resourceVersion"),
+            unreadable: call.param(UNREADABLE).is_some_and(is_true),
         })
     }
 
     fn check(&self, faults: &mut Vec<FieldError>) {
+        self.check_policy(faults);
+        let beside = [
+            ("propagationPolicy", self.propagation_policy.is_some()),
+            ("orphanDependents", self.orphan_dependents.is_some()),
+            ("gracePeriodSeconds", self.grace_period_seconds.is_some()),
+            ("preconditions", self.uid.is_some() || self.resource_version.is_some()),
+        ];
+        for (field, _) in beside.into_iter().filter(|(_, given)| *given && self.unreadable) {
+            let why = format!("cannot be set together with .{field}");
+            faults.push(FieldError::invalid(UNREADABLE, &json!(true), &why));
+        }
+    }
+
+    fn check_policy(&self, faults: &mut Vec<FieldError>) {
         let Some(policy) = &self.propagation_policy else { return };
         if self.orphan_dependents.is_some() {
             let why = "orphanDependents and deletionPropagation cannot be both set";

@@ -324,7 +324,7 @@ impl<'a> Write<'a> {
                 if !expected.create_missing {
                     return Err(ApiError::not_found(resource.names(), name));
                 }
-                check_uid(resource, name, &key, expected.uid, &Value::Null)?;
+                self.check_uid(name, &key, expected.uid, &Value::Null)?;
                 let made = |versions: &dyn Versions| transform(None, versions);
                 let mut object = with_versions(self.server, resource, made).await?;
                 version_of(&object)?;
@@ -342,7 +342,7 @@ impl<'a> Write<'a> {
                     outcome => return Ok((201, outcome?)),
                 }
             };
-            check_uid(resource, name, &key, expected.uid, &stored)?;
+            self.check_uid(name, &key, expected.uid, &stored)?;
             let existing = self.existing(&stored).await?;
             match self.change(name, transform, &key, &stored, &existing.object).await {
                 Ok(Some(answer)) => return Ok((200, answer)),
@@ -547,6 +547,36 @@ impl<'a> Write<'a> {
         }
     }
 
+    /// The precondition that a PUT's own UID makes (row UP08).
+    fn check_uid(
+        &self,
+        name: &str,
+        key: &str,
+        uid: Option<&str>,
+        stored: &Value,
+    ) -> Result<(), ApiError> {
+        let Some(uid) = uid.filter(|uid| !uid.is_empty()) else { return Ok(()) };
+        let actual = object::uid(stored);
+        if uid == actual {
+            return Ok(());
+        }
+        let why = format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
+        );
+        let resource = self.resource();
+        // A Scale is looked at before the storage is asked.
+        if self.facet == Facet::Scale && self.call.content_type.contains("apply-patch") {
+            let plural = format!("{}/scale", resource.plural);
+            let names = Names { plural: &plural, kind: &plural, ..resource.names() };
+            return Err(ApiError::conflict(names, name, &why));
+        }
+        Err(ApiError::conflict(
+            resource.names(),
+            name,
+            &store::invalid_object(resource, key, self.options.dry_run, &why),
+        ))
+    }
+
     fn refuse(&self, object: &Value, faults: &[FieldError]) -> Result<(), ApiError> {
         if faults.is_empty() {
             return Ok(());
@@ -600,28 +630,6 @@ fn version_of(object: &Value) -> Result<u64, ApiError> {
     })
 }
 
-/// The precondition that a PUT's own UID makes (row UP08).
-fn check_uid(
-    resource: &Resource,
-    name: &str,
-    key: &str,
-    uid: Option<&str>,
-    stored: &Value,
-) -> Result<(), ApiError> {
-    let Some(uid) = uid.filter(|uid| !uid.is_empty()) else { return Ok(()) };
-    let actual = object::uid(stored);
-    if uid == actual {
-        return Ok(());
-    }
-    let path = resource.strategy.registry_path(resource);
-    let why = format!(
-        "StorageError: invalid object, Code: 4, Key: /registry/{path}/{key}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: \
-         {actual}"
-    );
-    Err(ApiError::conflict(resource.names(), name, &why))
-}
-
 /// Puts back what no update may set, before the kind's own rules.
 fn restore(object: &mut Value, existing: &Value) {
     let old = object::metadata(existing);
@@ -633,13 +641,18 @@ fn restore(object: &mut Value, existing: &Value) {
     metadata.remove("selfLink");
 }
 
+/// Whether a field of metadata is the zero value of its type in Go.
+fn is_unset(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
 /// Puts back what no update may set, after the kind's own rules.
 fn restore_after(object: &mut Value, existing: &Value) {
     let old = object::metadata(existing);
     let metadata = object::metadata_mut(object);
     let mut copy = |field: &str, always: bool| {
         if let Some(value) = old.get(field)
-            && (always || metadata.get(field).is_none_or(Value::is_null))
+            && (always || metadata.get(field).is_none_or(is_unset))
         {
             metadata.insert(field.to_owned(), value.clone());
         }

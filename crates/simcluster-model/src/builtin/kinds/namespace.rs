@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::builtin::check::Faults;
 use crate::builtin::defaults::{Fields, field_text, inner, set};
 use crate::builtin::kind::Kind;
-use crate::builtin::value::items;
+use crate::builtin::value::{items, text};
 use crate::field::FieldError;
 use crate::names;
 use crate::object;
@@ -20,6 +20,7 @@ pub(super) static KIND: Kind = Kind {
     prepare_for_create,
     prepare_for_update,
     validate,
+    validate_status: |namespace, _| status(namespace),
     may_be_removed,
     cells: |view| view.named(vec![view.text("/status/phase"), view.age()]),
     field_labels: &[("status.phase", &["status.phase"])],
@@ -64,6 +65,21 @@ fn label_namespace(namespace: &mut Value) {
         let labels = object::metadata_mut(namespace).entry("labels").or_insert(Value::Null);
         object::put(labels, "kubernetes.io/metadata.name", json!(name));
     }
+}
+
+/// The phase says whether a namespace is going. The path is that of the real server.
+fn status(namespace: &Value) -> Vec<FieldError> {
+    let phase = text(namespace, &["status", "phase"]);
+    let (wanted, when) = if object::is_deleting(namespace) {
+        ("Terminating", "is not empty")
+    } else {
+        ("Active", "is empty")
+    };
+    if phase == wanted {
+        return Vec::new();
+    }
+    let why = format!("may only be '{wanted}' if `deletionTimestamp` {when}");
+    vec![FieldError::invalid("status.Phase", &json!(phase), &why)]
 }
 
 /// Whether nothing in the spec keeps a deleted namespace.

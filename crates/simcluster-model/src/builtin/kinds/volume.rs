@@ -7,7 +7,7 @@ use crate::builtin::cells::View;
 use crate::builtin::check::Faults;
 use crate::builtin::defaults::{Fields, inner, set};
 use crate::builtin::kind::Kind;
-use crate::builtin::pod_template::node_term;
+use crate::builtin::pod_template::{node_selector, node_term};
 use crate::builtin::value::{at, items, text};
 use crate::error::ApiError;
 use crate::field::FieldError;
@@ -83,6 +83,17 @@ fn validate(volume: &Value) -> Vec<FieldError> {
     let policy = text(spec, &["persistentVolumeReclaimPolicy"]);
     let policies = ["Delete", "Recycle", "Retain"];
     faults.supported("spec.persistentVolumeReclaimPolicy", policy, &policies);
+    if let Some(affinity) = at(spec, &["nodeAffinity"]) {
+        match at(affinity, &["required"]) {
+            Some(required) => {
+                node_selector(required, "spec.nodeAffinity.required", &mut faults);
+            }
+            None => {
+                let why = "must specify required node constraints";
+                faults.required("spec.nodeAffinity.required", why);
+            }
+        }
+    }
     let given = SOURCES.iter().filter(|source| at(spec, &[source]).is_some());
     for (count, source) in given.clone().enumerate() {
         let field = format!("spec.{source}");

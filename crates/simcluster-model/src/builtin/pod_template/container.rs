@@ -372,25 +372,62 @@ fn resource_amount(name: &str, amount: &str, path: &str, faults: &mut Faults) {
     }
 }
 
+/// Whether an id of a user or a group is one.
+pub(super) fn id(field: &str, id: Option<i64>, faults: &mut Faults) {
+    let Some(id) = id else { return };
+    for why in names::in_range(id, 0, i64::from(i32::MAX)) {
+        faults.invalid(field, &json!(id), &why);
+    }
+}
+
+/// A security context with the names that its fields have in Go, all of them.
+fn shown_context(context: &Value) -> String {
+    const FIELDS: [(&str, &str); 12] = [
+        ("Capabilities", "capabilities"),
+        ("Privileged", "privileged"),
+        ("SELinuxOptions", "seLinuxOptions"),
+        ("WindowsOptions", "windowsOptions"),
+        ("RunAsUser", "runAsUser"),
+        ("RunAsGroup", "runAsGroup"),
+        ("RunAsNonRoot", "runAsNonRoot"),
+        ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
+        ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
+        ("ProcMount", "procMount"),
+        ("SeccompProfile", "seccompProfile"),
+        ("AppArmorProfile", "appArmorProfile"),
+    ];
+    let shown = FIELDS.map(|(shown, field)| match context.get(field) {
+        Some(Value::Object(options)) => format!("\"{shown}\":{}", capitalised(options)),
+        Some(value) => format!("\"{shown}\":{value}"),
+        None => format!("\"{shown}\":null"),
+    });
+    format!("{{{}}}", shown.join(","))
+}
+
+fn capitalised(options: &serde_json::Map<String, Value>) -> Value {
+    let upper = |name: &str| {
+        let mut chars = name.chars();
+        let first = chars.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(chars).collect::<String>()
+    };
+    Value::Object(options.iter().map(|(name, value)| (upper(name), value.clone())).collect())
+}
+
 fn security(context: Option<&Value>, path: &str, faults: &mut Faults) {
     let Some(context) = context else { return };
     for field in ["runAsUser", "runAsGroup"] {
-        if let Some(id) = int(context, &[field]) {
-            for why in names::in_range(id, 0, i64::from(i32::MAX)) {
-                faults.invalid(format!("{path}.{field}"), &json!(id), &why);
-            }
-        }
+        id(&format!("{path}.{field}"), int(context, &[field]), faults);
     }
     let added = items(context, &["capabilities", "add"]);
     if at(context, &["allowPrivilegeEscalation"]) == Some(&Value::Bool(false)) {
         if flag(context, &["privileged"]) {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            faults.add(FieldError::invalid(path, context, why));
+            faults.invalid_shown(path, &shown_context(context), why);
         }
         if added.contains(&json!("CAP_SYS_ADMIN")) {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` \
                        CAP_SYS_ADMIN";
-            faults.add(FieldError::invalid(path, context, why));
+            faults.invalid_shown(path, &shown_context(context), why);
         }
     }
 }

@@ -1,11 +1,13 @@
 //! The Pods that a template makes: what is wrong with them.
 
+mod affinity;
 mod container;
 mod dns;
 mod overlaps;
 pub(super) mod resources;
 mod warnings;
 
+pub(super) use self::affinity::node_selector;
 pub(super) use self::warnings::{claim_warnings, node_term, warnings};
 mod scheduling;
 
@@ -46,6 +48,12 @@ pub(super) fn spec(spec: &Value, path: &str, faults: &mut Faults) {
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     faults.one_of(format!("{path}.dnsPolicy"), policy, &policies);
     faults.labels(&format!("{path}.nodeSelector"), at(spec, &["nodeSelector"]));
+    if let Some(context) = at(spec, &["securityContext"]) {
+        security(context, &format!("{path}.securityContext"), faults);
+    }
+    if let Some(affinity) = at(spec, &["affinity"]) {
+        affinity::validate(affinity, &format!("{path}.affinity"), faults);
+    }
     dns::validate(spec, path, faults);
     for field in ["serviceAccountName", "nodeName", "priorityClassName"] {
         let name = text(spec, &[field]);
@@ -67,6 +75,20 @@ pub(super) fn spec(spec: &Value, path: &str, faults: &mut Faults) {
     scheduling::tolerations(items(spec, &["tolerations"]), &format!("{path}.tolerations"), faults);
     let constraints = "topologySpreadConstraints";
     scheduling::spread(items(spec, &[constraints]), &format!("{path}.{constraints}"), faults);
+}
+
+/// The ids of a Pod's security context.
+fn security(context: &Value, path: &str, faults: &mut Faults) {
+    let given = ["fsGroup", "runAsUser", "runAsGroup"].into_iter();
+    let mut ids: Vec<(String, Option<i64>)> =
+        given.map(|field| (format!("{path}.{field}"), int(context, &[field]))).collect();
+    let groups = items(context, &["supplementalGroups"]).iter().enumerate();
+    ids.extend(
+        groups.map(|(index, id)| (format!("{path}.supplementalGroups[{index}]"), id.as_i64())),
+    );
+    for (field, id) in ids {
+        container::id(&field, id, faults);
+    }
 }
 
 /// Containers on the host's network use its ports.

@@ -84,7 +84,8 @@ pub(in crate::builtin) fn spread(list: &[Value], path: &str, faults: &mut Faults
             }
         }
         let selector = at(constraint, &["labelSelector"]).filter(|found| !found.is_null());
-        match_label_keys(constraint, selector, &format!("{here}.matchLabelKeys"), faults);
+        let keys = items(constraint, &["matchLabelKeys"]);
+        match_label_keys(keys, selector, &format!("{here}.matchLabelKeys"), faults);
         if let Some(selector) = selector {
             label_selector(selector, &format!("{here}.labelSelector"), faults);
         }
@@ -102,13 +103,13 @@ fn min_domains(constraint: &Value, when: &str, field: &str, faults: &mut Faults)
     }
 }
 
-fn match_label_keys(
-    constraint: &Value,
+/// Faults of labels by which a selector is made more precise.
+pub(super) fn match_label_keys(
+    keys: &[Value],
     selector: Option<&Value>,
     field: &str,
     faults: &mut Faults,
 ) {
-    let keys = items(constraint, &["matchLabelKeys"]);
     if !keys.is_empty() && selector.is_none() {
         faults.forbidden(field, "must not be specified when labelSelector is not set");
         return;
