@@ -188,6 +188,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) uid: Option<String>,
     /// The resourceVersion that the object must have.
     pub(crate) resource_version: Option<String>,
+    /// Whether there are preconditions, be they empty: admission is shown those, too.
+    has_preconditions: bool,
 }
 
 impl DeleteOptions {
@@ -229,7 +231,7 @@ impl DeleteOptions {
             ("orphanDependents", self.orphan_dependents.map(Value::from)),
             ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
             ("dryRun", self.dry_run.then(|| json!(["All"]))),
-            ("preconditions", Some(preconditions).filter(|one| *one != json!({}))),
+            ("preconditions", self.has_preconditions.then_some(preconditions)),
         ];
         for (name, value) in given {
             if let Some(value) = value {
@@ -254,19 +256,22 @@ impl DeleteOptions {
             propagation_policy: text("propagationPolicy"),
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
+            has_preconditions: body.get("preconditions").is_some_and(|given| !given.is_null()),
         }
     }
 
     fn from_query(call: &Call, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
         let given =
             |name: &str| call.param(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (uid, resource_version) = (given("uid"), given("resourceVersion"));
         Ok(Self {
             dry_run: dry_run(&call.params("dryRun"), faults),
             grace_period_seconds: number(call, "gracePeriodSeconds")?,
             orphan_dependents: call.param("orphanDependents").map(is_true),
             propagation_policy: call.param("propagationPolicy").map(str::to_owned),
-            uid: given("uid"),
-            resource_version: given("resourceVersion"),
+            has_preconditions: uid.is_some() || resource_version.is_some(),
+            uid,
+            resource_version,
         })
     }
 
