@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::decode::decode_typed;
 use super::definition_name;
 use crate::resource::{Decoded, Resource};
-use crate::schema::definition;
+use crate::schema::{Schema, definition};
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 
@@ -58,6 +58,12 @@ impl Beside {
     pub fn definition(&self) -> &'static str {
         self.definition
     }
+
+    /// Its schema.
+    #[must_use]
+    pub fn schema(&self) -> Arc<Schema> {
+        Arc::clone(definition(self.definition).unwrap_or_default().get())
+    }
 }
 
 /// `Scale`
@@ -105,7 +111,7 @@ impl Beside {
             version: self.version.to_owned(),
             kind: self.kind.to_owned(),
             custom: false,
-            schema: Arc::clone(definition(self.definition).unwrap_or_default().get()),
+            schema: self.schema(),
             ..Resource::clone(path)
         }
     }
@@ -122,7 +128,7 @@ impl Beside {
             let to = format!("{}.{}", self.package, self.kind);
             return Err(format!("converting ({version}.{kind}) to ({to}): unknown conversion"));
         }
-        decode_typed(body, definition(self.definition).unwrap_or_default().get(), "")
+        decode_typed(body, &self.schema(), "")
     }
 }
 

@@ -133,6 +133,8 @@ pub fn parse(
         .map_err(|why| unrecognized(&resource.kind, &interpret_fault(format, &why), bytes))?;
     parsed.check_earlier(|earlier| check_identity(bytes, &earlier, resource))?;
     check_identity(bytes, &parsed.value, resource)?;
+    // Which kind it is was asked by itself, and of that only the last answer counts.
+    parsed.earlier.retain(|(pointer, _)| pointer != "/apiVersion" && pointer != "/kind");
     if !resource.custom {
         fill_type(&mut parsed.value, resource);
     }

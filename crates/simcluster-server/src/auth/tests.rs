@@ -163,6 +163,34 @@ fn impersonated_users_have_the_groups_of_their_headers() {
     assert_eq!(impersonate::check(&scopes, &dev(), &wanted).unwrap_err().code, 403);
 }
 
+#[test]
+fn impersonated_users_have_the_extra_fields_of_their_headers_if_rbac_lets_them() {
+    let mut headers = HeaderMap::new();
+    headers.append("impersonate-extra-Example.com%2fTeam", "a".parse().unwrap());
+    assert!(impersonate::wanted(&headers).is_err(), "extra fields of nobody");
+    headers.append("impersonate-extra-a%2fb%zz", "b".parse().unwrap());
+    headers.append("impersonate-user", "system:serviceaccount:a:op".parse().unwrap());
+    let wanted = impersonate::wanted(&headers).unwrap().unwrap();
+    let extra: Vec<_> = wanted.user.extra.iter().collect();
+    let team = ("example.com/team".to_owned(), vec!["a".to_owned()]);
+    let spoiled = ("a%2fb%zz".to_owned(), vec!["b".to_owned()]);
+    assert_eq!(extra, [(&spoiled.0, &spoiled.1), (&team.0, &team.1)]);
+    let refused = impersonate::check(&scopes, &dev(), &wanted).unwrap_err();
+    assert_eq!(refused.code, 403);
+    assert!(refused.message.contains("userextras/a%2fb%zz"), "{}", refused.message);
+    assert!(impersonate::check(&scopes, &User::admin(), &wanted).is_ok());
+}
+
+#[test]
+fn impersonated_uids_need_a_right_of_their_own() {
+    let mut headers = HeaderMap::new();
+    headers.append("impersonate-user", "system:serviceaccount:a:op".parse().unwrap());
+    headers.append("impersonate-uid", "u".parse().unwrap());
+    let wanted = impersonate::wanted(&headers).unwrap().unwrap();
+    let refused = impersonate::check(&scopes, &dev(), &wanted).unwrap_err();
+    assert!(refused.message.starts_with("uids.authentication.k8s.io"), "{}", refused.message);
+}
+
 /// A user, a group or an account of namespace `a` or of the binding's own.
 fn subject() -> impl Strategy<Value = Value> {
     prop_oneof![

@@ -181,7 +181,7 @@ fn parse_query(query: &str) -> Vec<(String, String)> {
 }
 
 /// Percent-decodes; in queries `+` is a space. What is not an escape stays as it is.
-fn decode(text: &str, query: bool) -> String {
+pub(crate) fn decode(text: &str, query: bool) -> String {
     if !text.contains(['%', '+']) {
         return text.to_owned();
     }

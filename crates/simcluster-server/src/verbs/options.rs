@@ -190,6 +190,8 @@ pub(crate) struct DeleteOptions {
     pub(crate) resource_version: Option<String>,
     /// `ignoreStoreReadErrorWithClusterBreakingPotential`: only what cannot be read is to be deleted.
     pub(crate) unreadable: bool,
+    /// Whether there are preconditions, be they empty: admission is shown those, too.
+    has_preconditions: bool,
 }
 
 /// Whether a deletion is of an object that cannot be read any more.
@@ -238,7 +240,7 @@ impl DeleteOptions {
             ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
             ("dryRun", self.dry_run.then(|| json!(["All"]))),
             (UNREADABLE, self.unreadable.then(|| json!(true))),
-            ("preconditions", Some(preconditions).filter(|one| *one != json!({}))),
+            ("preconditions", self.has_preconditions.then_some(preconditions)),
         ];
         for (name, value) in given {
             if let Some(value) = value {
@@ -264,20 +266,23 @@ impl DeleteOptions {
             uid: text("preconditions.uid"),
             resource_version: text("preconditions.resourceVersion"),
             unreadable: body.get(UNREADABLE).and_then(Value::as_bool).unwrap_or_default(),
+            has_preconditions: body.get("preconditions").is_some_and(|given| !given.is_null()),
         }
     }
 
     fn from_query(call: &Call, faults: &mut Vec<FieldError>) -> Result<Self, ApiError> {
         let given =
             |name: &str| call.param(name).filter(|text| !text.is_empty()).map(str::to_owned);
+        let (uid, resource_version) = (given("uid"), given("resourceVersion"));
         Ok(Self {
             dry_run: dry_run(&call.params("dryRun"), faults),
             grace_period_seconds: number(call, "gracePeriodSeconds")?,
             orphan_dependents: call.param("orphanDependents").map(is_true),
             propagation_policy: call.param("propagationPolicy").map(str::to_owned),
-            uid: given("uid"),
-            resource_version: given("resourceVersion"),
             unreadable: call.param(UNREADABLE).is_some_and(is_true),
+            has_preconditions: uid.is_some() || resource_version.is_some(),
+            uid,
+            resource_version,
         })
     }
 
@@ -287,7 +292,7 @@ impl DeleteOptions {
             ("propagationPolicy", self.propagation_policy.is_some()),
             ("orphanDependents", self.orphan_dependents.is_some()),
             ("gracePeriodSeconds", self.grace_period_seconds.is_some()),
-            ("preconditions", self.uid.is_some() || self.resource_version.is_some()),
+            ("preconditions", self.has_preconditions),
         ];
         for (field, _) in beside.into_iter().filter(|(_, given)| *given && self.unreadable) {
             let why = format!("cannot be set together with .{field}");

@@ -106,10 +106,11 @@ pub(super) async fn evict(server: &ApiServer, call: &Call) -> Result<Outcome, Ap
         let why = "name in URL does not match name in Eviction object";
         return Err(ApiError::bad_request(why));
     }
-    let pod = stored(server, call)?;
     let mut options = DeleteOptions::parse(call, eviction.get("deleteOptions"))?;
     let kind = ObjectKind::new("policy", "v1", "Eviction");
     admit(server, call, &write_options, eviction, kind).await?;
+    // Admission is asked about evictions of missing Pods, too.
+    let pod = stored(server, call)?;
     options.dry_run |= write_options.dry_run;
     take_disruption(server, call, &pod, options.dry_run)?;
     delete::one(server, call, &call.name, &options, None).await?;

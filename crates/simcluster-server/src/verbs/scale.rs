@@ -48,15 +48,22 @@ pub(super) async fn patch(server: &ApiServer, call: &Call) -> Result<Outcome, Ap
     }
     let given = objects::read_json_patch(call)?;
     let json = call.content_type == "application/json-patch+json";
+    let strategic = call.content_type == "application/strategic-merge-patch+json";
     write(server, call, &options, None, &|current| {
         let (patched, noted) = if json {
             let noted = patch::notes(&given.value, &given.duplicates);
             (patch::json_patch(current, &given.value, options.looks_closely())?, noted)
+        } else if strategic {
+            let merged = patch::strategic_merge(current, &given.value, &builtin::SCALE.schema())?;
+            (merged, objects::duplicate_fields(&given))
         } else {
             (patch::merge_patch(current, &given.value)?, objects::duplicate_fields(&given))
         };
         let before = patched.clone();
         let shown = || {
+            if strategic {
+                return patch::by_strategic_patch(&given.value);
+            }
             let show = if json { patch::by_json_patch } else { patch::by_merge_patch };
             show(&before, &given.value, Some(builtin::SCALE.definition()))
         };

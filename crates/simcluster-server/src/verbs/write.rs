@@ -50,6 +50,16 @@ pub(super) enum Facet {
     Admitted,
 }
 
+/// What becomes of a version that a client gave an object which is not there yet. The last webhooks see
+/// it in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum GivenVersion {
+    /// A create with one fails.
+    Refused,
+    /// A change of a missing object drops it.
+    Ignored,
+}
+
 /// The object on which a write acts.
 struct Existing {
     object: Arc<Value>,
@@ -194,13 +204,13 @@ impl<'a> Write<'a> {
     ) -> Result<Arc<Value>, ApiError> {
         let has_prefix = !object::meta_str(&object, "generateName").is_empty();
         if !has_prefix {
-            return self.insert(asked_as, object).await;
+            return self.insert(asked_as, object, GivenVersion::Refused).await;
         }
         let generated = object::name(&object).is_empty();
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.insert(asked_as, object.clone()).await {
+            match self.insert(asked_as, object.clone(), GivenVersion::Refused).await {
                 // The real server gives up at once on a name that it did not make, and says the same.
                 Err(error) if error.reason == "AlreadyExists" => {
                     if !generated || tries == NAME_TRIES_MAX {
@@ -213,14 +223,19 @@ impl<'a> Write<'a> {
     }
 
     /// The part of a create that comes after mutating admission.
-    async fn insert(&self, asked_as: &str, mut object: Value) -> Result<Arc<Value>, ApiError> {
+    async fn insert(
+        &self,
+        asked_as: &str,
+        mut object: Value,
+        given: GivenVersion,
+    ) -> Result<Arc<Value>, ApiError> {
         // Held until the object is stored.
         let _reservation = self.prepare_create(&mut object)?;
         let resource = self.resource();
         let name = object::name(&object).to_owned();
         let known_as = if asked_as.is_empty() { &name } else { asked_as };
         let object = self.validate(Operation::Create, known_as, object, None).await?;
-        let object = self.new_version(object)?;
+        let object = self.new_version(object, given)?;
         let encoded = self.server.encode(resource, object).await?;
         let stored = self.store_new(&name, encoded)?;
         self.shown(&stored).await
@@ -235,7 +250,7 @@ impl<'a> Write<'a> {
     /// Stores an object that the server itself brings along.
     pub(super) fn install(&self, object: Value) -> Result<(), ApiError> {
         let name = object::name(&object).to_owned();
-        let object = self.new_version(object)?;
+        let object = self.new_version(object, GivenVersion::Refused)?;
         let resource = self.resource();
         self.store_new(&name, resource.strategy.encode_stored(resource, object))?;
         Ok(())
@@ -275,10 +290,10 @@ impl<'a> Write<'a> {
     }
 
     /// A new object has no version yet.
-    fn new_version(&self, mut object: Value) -> Result<Value, ApiError> {
+    fn new_version(&self, mut object: Value, given: GivenVersion) -> Result<Value, ApiError> {
         let version_set =
             object::resource_version(&object).parse::<u64>().is_ok_and(|version| version != 0);
-        if version_set && !self.options.dry_run {
+        if version_set && given == GivenVersion::Refused && !self.options.dry_run {
             let why = "resourceVersion should not be set on objects to be created";
             return Err(ApiError::raw(why));
         }
@@ -329,12 +344,8 @@ impl<'a> Write<'a> {
                 let mut object = with_versions(self.server, resource, made).await?;
                 version_of(&object)?;
                 meta::wipe(&mut object);
-                let mut object = self.admit(Operation::Create, name, object, None).await?;
-                // A version given for a missing object is ignored.
-                if !self.options.dry_run {
-                    object::metadata_mut(&mut object).remove("resourceVersion");
-                }
-                match self.insert(name, object).await {
+                let object = self.admit(Operation::Create, name, object, None).await?;
+                match self.insert(name, object, GivenVersion::Ignored).await {
                     // Somebody was faster; the object is there now, and this is a change of it.
                     Err(error) if error.reason == "AlreadyExists" && self.is_stored(&key) => {
                         continue;
@@ -458,6 +469,11 @@ impl<'a> Write<'a> {
                 self.server.after_write(self.call, Some(stored), None);
             }
             return Ok(Some(Arc::new(object)));
+        }
+        let mut object = object;
+        if !self.options.dry_run {
+            // Admission sees it; only the storage drops it.
+            object::metadata_mut(&mut object).remove("selfLink");
         }
         let new = self.server.encode(resource, object).await?;
         if self.options.dry_run {
@@ -638,7 +654,6 @@ fn restore(object: &mut Value, existing: &Value) {
         Some(generation) => metadata.insert("generation".to_owned(), generation.clone()),
         None => metadata.remove("generation"),
     };
-    metadata.remove("selfLink");
 }
 
 /// Whether a field of metadata is the zero value of its type in Go.
