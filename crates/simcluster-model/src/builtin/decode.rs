@@ -174,9 +174,10 @@ impl<'s> Decoder<'s> {
                 Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
             };
             if byte.is_none() {
-                let found = match item {
-                    Value::Number(number) => format!("number {number}"),
-                    other => json_type_name(other).to_owned(),
+                let found = if item.is_number() {
+                    format!("number {item}")
+                } else {
+                    json_type_name(item).to_owned()
                 };
                 let text = self.in_field(&found, "uint8");
                 self.save(text);

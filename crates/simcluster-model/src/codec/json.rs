@@ -34,23 +34,23 @@ pub fn parse_typed(bytes: &[u8]) -> Result<Parsed, String> {
 
 fn read(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(bytes);
-    let mut paths = Paths { paths: Vec::new(), earlier: Vec::new(), merges };
+    let mut found = Repetitions { paths: Vec::new(), earlier: Vec::new(), merges };
     let mut reader = serde_json::Deserializer::from_str(&text);
-    let read = node::read(&mut reader, &mut paths);
+    let read = node::read(&mut reader, &mut found);
     match read.and_then(|value| reader.end().map(|()| value)) {
-        Ok(value) => Ok(Parsed { value, duplicates: paths.paths, earlier: paths.earlier }),
+        Ok(value) => Ok(Parsed { value, duplicates: found.paths, earlier: found.earlier }),
         Err(error) => Err(syntax_fault(text.as_bytes()).unwrap_or_else(|| error.to_string())),
     }
 }
 
-/// Paths of repeated keys, each once.
-struct Paths {
+/// The keys that stand twice, each once, and what they were the first time.
+struct Repetitions {
     paths: Vec<String>,
     earlier: Vec<(String, Value)>,
     merges: bool,
 }
 
-impl Repeated for Paths {
+impl Repeated for Repetitions {
     type Key = String;
 
     fn text(key: &String) -> &str {

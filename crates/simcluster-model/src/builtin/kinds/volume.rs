@@ -84,14 +84,11 @@ fn validate(volume: &Value) -> Vec<FieldError> {
     let policies = ["Delete", "Recycle", "Retain"];
     faults.supported("spec.persistentVolumeReclaimPolicy", policy, &policies);
     if let Some(affinity) = at(spec, &["nodeAffinity"]) {
-        match at(affinity, &["required"]) {
-            Some(required) => {
-                node_selector(required, "spec.nodeAffinity.required", &mut faults);
-            }
-            None => {
-                let why = "must specify required node constraints";
-                faults.required("spec.nodeAffinity.required", why);
-            }
+        if let Some(required) = at(affinity, &["required"]) {
+            node_selector(required, "spec.nodeAffinity.required", &mut faults);
+        } else {
+            let why = "must specify required node constraints";
+            faults.required("spec.nodeAffinity.required", why);
         }
     }
     let given = SOURCES.iter().filter(|source| at(spec, &[source]).is_some());
