@@ -239,7 +239,7 @@ impl DeleteOptions {
             ("orphanDependents", self.orphan_dependents.map(Value::from)),
             ("propagationPolicy", self.propagation_policy.clone().map(Value::from)),
             ("dryRun", self.dry_run.then(|| json!(["All"]))),
-            (UNREADABLE, self.unreadable.then(|| json!(true))),
+            (UNREADABLE, self.unreadable.then_some(Value::Bool(true))),
             ("preconditions", self.has_preconditions.then_some(preconditions)),
         ];
         for (name, value) in given {
