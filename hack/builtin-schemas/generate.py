@@ -29,7 +29,7 @@ from pathlib import Path
 
 # group/version -> kinds' plurals, in the order of a real server's groups.
 SERVED = {
-    "v1": ["configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes",
+    "v1": ["componentstatuses", "configmaps", "endpoints", "events", "limitranges", "namespaces", "nodes",
            "persistentvolumeclaims", "persistentvolumes", "pods", "podtemplates",
            "replicationcontrollers", "resourcequotas", "secrets", "serviceaccounts", "services"],
     "apps/v1": ["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"],
@@ -40,6 +40,7 @@ SERVED = {
     "autoscaling/v2": ["horizontalpodautoscalers"],
     "autoscaling/v1": ["horizontalpodautoscalers"],
     "batch/v1": ["cronjobs", "jobs"],
+    "certificates.k8s.io/v1": ["certificatesigningrequests"],
     "networking.k8s.io/v1": ["ingressclasses", "ingresses", "networkpolicies"],
     "policy/v1": ["poddisruptionbudgets"],
     "rbac.authorization.k8s.io/v1": ["clusterrolebindings", "clusterroles", "rolebindings", "roles"],

@@ -5,6 +5,7 @@
 
 pub mod allocation;
 pub mod builtin;
+pub mod certificates;
 pub mod codec;
 pub mod crd;
 pub mod error;

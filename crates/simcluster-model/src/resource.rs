@@ -121,6 +121,8 @@ pub struct Surroundings<'a> {
     pub stored: &'a dyn Fn(&str) -> Vec<Arc<Value>>,
     /// The stored object of a resource by namespace (empty where there is none) and name.
     pub get: &'a dyn Fn(&str, &str, &str) -> Option<Arc<Value>>,
+    /// Who asks, as `UserInfo` of `authentication.k8s.io/v1`.
+    pub requester: &'a dyn Fn() -> Value,
     /// What a Service gets from the cluster.
     pub reservation: &'a mut Reservation,
 }
@@ -187,6 +189,7 @@ pub trait Lifecycle: Send + Sync + fmt::Debug {
     fn allocate_for_update(
         &self,
         _resource: &Resource,
+        _subresource: &str,
         _object: &mut Value,
         _old: &Value,
         _around: &mut Surroundings<'_>,

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::admission::{Chain, Plugin, count_quotas};
 use crate::auth::account_tokens::SigningKey;
+use crate::auth::User;
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
 use crate::conversion::VersionCaches;
@@ -49,7 +50,7 @@ pub struct ApiServer {
     trace: Trace,
     admission: RwLock<Arc<Chain>>,
     webhook_caller: RwLock<Option<Arc<dyn WebhookCaller>>>,
-    counts_quotas: AtomicBool,
+    has_controllers: AtomicBool,
     warns_of_idle_kinds: AtomicBool,
     gate: Gate,
     /// The form in which each CRD (group, plural) was last brought into force, and whether it is served.
@@ -94,7 +95,7 @@ impl ApiServer {
             trace: Trace::default(),
             admission: RwLock::new(Arc::new(Chain::standard())),
             webhook_caller: RwLock::default(),
-            counts_quotas: AtomicBool::new(false),
+            has_controllers: AtomicBool::new(false),
             warns_of_idle_kinds: AtomicBool::new(false),
             gate: Gate::new(),
             forms: Mutex::default(),
@@ -168,10 +169,16 @@ impl ApiServer {
         self.webhook_caller.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the server counts what quotas limit, which in a real cluster is the work of a controller:
-    /// without it the status of quotas stays empty, and what they limit is refused.
-    pub fn count_quotas(&self, count: bool) {
-        self.counts_quotas.store(count, Ordering::Relaxed);
+    /// Whether there are controllers beside the server. What quotas limit is then counted, which in a
+    /// real cluster is the work of one: without it the status of quotas stays empty, and what they limit
+    /// is refused.
+    pub fn set_has_controllers(&self, has: bool) {
+        self.has_controllers.store(has, Ordering::Relaxed);
+    }
+
+    /// Whether there are controllers beside the server.
+    pub(crate) fn has_controllers(&self) -> bool {
+        self.has_controllers.load(Ordering::Relaxed)
     }
 
     /// Whether a create of an object that nothing will act on is answered with a warning, which no real
@@ -329,7 +336,7 @@ impl ApiServer {
     ) {
         lifecycle::after_write(self, &call.resource, before, after);
         call.changed.at(self.revision());
-        if self.counts_quotas.load(Ordering::Relaxed) {
+        if self.has_controllers() {
             count_quotas(self, &call.resource, before, after);
         }
     }
@@ -410,6 +417,7 @@ impl ApiServer {
     /// may be given.
     pub(crate) fn with_surroundings<T>(
         &self,
+        user: &User,
         subject: &str,
         reservation: &mut Reservation,
         f: impl FnOnce(&mut Surroundings<'_>) -> T,
@@ -419,7 +427,15 @@ impl ApiServer {
         let stored = |key: &str| self.stored(key);
         let get = |key: &str, namespace: &str, name: &str| self.get(key, namespace, name);
         let now = self.clock.now();
-        f(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
+        let requester = || user.info();
+        f(&mut Surroundings {
+            now,
+            random: &mut random,
+            stored: &stored,
+            get: &get,
+            requester: &requester,
+            reservation,
+        })
     }
 
     /// Forgets the history of all objects up to a revision, as etcd does every few minutes.

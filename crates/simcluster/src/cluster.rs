@@ -182,7 +182,7 @@ impl Builder {
             server.install("apiextensions.k8s.io", "v1", "customresourcedefinitions", crd)?;
         }
         server.compact(server.revision());
-        server.count_quotas(self.controllers);
+        server.set_has_controllers(self.controllers);
         server.warn_of_idle_kinds(self.warn_of_idle_kinds);
         let controllers = self.controllers.then(|| {
             let clients = server.clone();

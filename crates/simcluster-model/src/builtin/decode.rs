@@ -352,6 +352,7 @@ fn fill_always(out: &mut Map<String, Value>, schema: &Schema) {
     for (name, field) in &schema.properties {
         let zero = match field.go.as_deref().map(|go| go.presence) {
             Some(Presence::Always | Presence::OrNull) if out.contains_key(name) => continue,
+            Some(Presence::Always) if is_bytes(field) => Value::Null,
             Some(Presence::Always) => empty(field),
             Some(Presence::OrNull) => Value::Null,
             Some(Presence::NonEmpty | Presence::Given | Presence::NonZero) | None => continue,

@@ -68,9 +68,10 @@ pub(super) struct Kind {
         fn(&Resource, &mut Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
     /// What else a new object gets, after that.
     pub(super) prepare_for_create: fn(&mut Value),
-    /// What a changed object gets from the cluster, or why it cannot have it.
+    /// What an object that is changed through a subresource (empty: the main endpoint) gets from the
+    /// cluster, or why it cannot have it.
     pub(super) allocate_for_update:
-        fn(&Resource, &mut Value, &Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
+        fn(&Resource, &str, &mut Value, &Value, &mut Surroundings<'_>) -> Result<(), ApiError>,
     /// What a change through a subresource (empty: the main endpoint) may not do.
     pub(super) prepare_for_update: fn(&Resource, &str, &mut Value, &Value),
     /// All faults of a new object.
@@ -133,7 +134,7 @@ impl Kind {
             default: |_| {},
             allocate_for_create: |_, _, _| Ok(()),
             prepare_for_create: |_| {},
-            allocate_for_update: |_, _, _, _| Ok(()),
+            allocate_for_update: |_, _, _, _, _| Ok(()),
             prepare_for_update: |_, _, _, _| {},
             validate: |_| Vec::new(),
             validate_update: None,

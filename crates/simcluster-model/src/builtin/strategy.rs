@@ -119,11 +119,12 @@ impl Lifecycle for BuiltIn {
     fn allocate_for_update(
         &self,
         resource: &Resource,
+        subresource: &str,
         object: &mut Value,
         old: &Value,
         around: &mut Surroundings<'_>,
     ) -> Result<(), ApiError> {
-        (self.0.allocate_for_update)(resource, object, old, around)
+        (self.0.allocate_for_update)(resource, subresource, object, old, around)
     }
 
     fn prepare_for_update(
@@ -138,7 +139,8 @@ impl Lifecycle for BuiltIn {
         } else if subresource == "binding" {
             // The real server writes the node and the condition past these rules.
             return;
-        } else if self.0.status_subresource {
+        } else if self.0.status_subresource && subresource != "approval" {
+            // Approvers write a part of the status, which the kind knows.
             copy_field(object, old, "status");
         }
         (self.0.prepare_for_update)(resource, subresource, object, old);

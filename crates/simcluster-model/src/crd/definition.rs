@@ -100,11 +100,12 @@ impl Lifecycle for DefinitionStrategy {
     fn allocate_for_update(
         &self,
         _resource: &Resource,
+        subresource: &str,
         object: &mut Value,
         _old: &Value,
         _around: &mut Surroundings<'_>,
     ) -> Result<(), ApiError> {
-        refuse_unsupported(object)
+        if subresource.is_empty() { refuse_unsupported(object) } else { Ok(()) }
     }
 
     fn prepare_for_update(

@@ -5,6 +5,13 @@ use crate::resource::Resource;
 
 /// The fields that writes through an endpoint cannot set.
 pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
+    if resource.plural == "certificatesigningrequests" && !resource.custom {
+        return match subresource {
+            "status" => FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]),
+            "approval" => FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]),
+            _ => FieldSet::of_fields(&[&["spec"], &["status"]]),
+        };
+    }
     match subresource {
         "" if resource.has_subresource("status") => FieldSet::of_fields(&[&["status"]]),
         "status" if resource.custom => FieldSet::of_fields(&[&["metadata"], &["spec"]]),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Operation, Plugin, limits, pod_security, quota, webhook};
+use super::{Attributes, Operation, Plugin, certificates, limits, pod_security, quota, webhook};
 use crate::lifecycle;
 use crate::server::{ApiServer, subject};
 use crate::store;
@@ -127,6 +127,24 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
             validate: Some(claim_resize),
         },
         BuiltIn {
+            name: "CertificateApproval",
+            handles: |attributes| certificates::updates(attributes, "approval"),
+            admit: None,
+            validate: Some(certificates::may_approve),
+        },
+        BuiltIn {
+            name: "CertificateSigning",
+            handles: |attributes| certificates::updates(attributes, "status"),
+            admit: None,
+            validate: Some(certificates::may_sign),
+        },
+        BuiltIn {
+            name: "CertificateSubjectRestriction",
+            handles: |attributes| creates(attributes, certificates::GROUP, certificates::REQUESTS),
+            admit: None,
+            validate: Some(certificates::restrict_subject),
+        },
+        BuiltIn {
             name: "DefaultIngressClass",
             handles: |attributes| creates(attributes, "networking.k8s.io", "ingresses"),
             admit: Some(|server, attributes| {
@@ -173,7 +191,8 @@ fn with_pod(
     let subject = subject(&resource, pod);
     // A Pod takes no address that would have to be reserved.
     let mut reservation = server.services().reservation(true);
-    server.with_surroundings(&subject, &mut reservation, |around| rule(&resource, pod, around))
+    let user = &attributes.user;
+    server.with_surroundings(user, &subject, &mut reservation, |around| rule(&resource, pod, around))
 }
 
 /// A claim grows only if its class allows it.

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod builtin;
+mod certificates;
 mod limits;
 mod pod_security;
 mod quota;

@@ -98,6 +98,14 @@ fn built_in(method: &str, info: &RequestInfo, resource: &Arc<Resource>) -> Route
     if !info.subresource.is_empty() && !resource.has_subresource(&info.subresource) {
         return refused(ApiError::no_such_resource());
     }
+    let is_listed = |verb: &str| resource.verbs.iter().any(|one| one == verb);
+    if info.verb == "watch" && is_listed("list") && !is_listed("watch") {
+        return refused(if info.verb_in_path {
+            ApiError::no_such_resource()
+        } else {
+            ApiError::method_not_supported(resource.names(), &info.verb)
+        });
+    }
     let all_namespaces = resource.namespaced && !in_namespace;
     let allowed = match verb(info) {
         Some(verb) if !info.subresource.is_empty() => {

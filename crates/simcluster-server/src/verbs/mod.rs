@@ -1,6 +1,7 @@
 //! What the server does with objects: create, get, list, watch, update, patch, delete,
 //! deletecollection. Knows nothing of HTTP beyond the parsed request.
 
+mod components;
 mod decode;
 mod delete;
 mod idle;
@@ -89,7 +90,7 @@ impl ApiServer {
     async fn dispatch(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
         match call.subresource.as_str() {
             "" => self.call_main(verb, call).await,
-            "status" => match verb {
+            "status" | "approval" => match verb {
                 Verb::Get => read::get(self, &call).await,
                 Verb::Update => objects::update(self, &call).await,
                 Verb::Patch => objects::patch(self, &call).await,
@@ -148,7 +149,10 @@ impl ApiServer {
     }
 
     async fn call_main(self: &Arc<Self>, verb: Verb, call: Call) -> Result<Outcome, ApiError> {
+        let is_component = call.resource.storage_key == components::KEY;
         match verb {
+            Verb::Get if is_component => components::get(self, &call),
+            Verb::List if is_component => components::list(self, &call),
             Verb::Get => read::get(self, &call).await,
             Verb::List => read::list(self, &call).await,
             Verb::Watch => watch::watch(self, call).await,

@@ -268,7 +268,8 @@ impl<'a> Write<'a> {
         }
         let subject = subject(resource, object);
         let mut reservation = self.server.services().reservation(self.options.dry_run);
-        self.server.with_surroundings(&subject, &mut reservation, |around| {
+        let user = &self.call.user;
+        self.server.with_surroundings(user, &subject, &mut reservation, |around| {
             strategy.prepare_for_create(resource, object, around)
         })?;
         meta::tidy(resource, object);
@@ -417,12 +418,10 @@ impl<'a> Write<'a> {
         self.check_version(name, &mut object, existing)?;
         meta::fill_namespace(resource, &self.call.namespace, &mut object)?;
         restore(&mut object, existing);
-        if subresource.is_empty() {
-            let subject = subject(resource, &object);
-            self.server.with_surroundings(&subject, reservation, |around| {
-                strategy.allocate_for_update(resource, &mut object, existing, around)
-            })?;
-        }
+        let subject = subject(resource, &object);
+        self.server.with_surroundings(&self.call.user, &subject, reservation, |around| {
+            strategy.allocate_for_update(resource, subresource, &mut object, existing, around)
+        })?;
         strategy.prepare_for_update(resource, subresource, &mut object, existing);
         restore_after(&mut object, existing);
         meta::tidy(resource, &mut object);

@@ -4,6 +4,8 @@
 //! `columns.json`).
 
 mod autoscaler;
+mod certificate_request;
+mod component_status;
 mod config_map;
 mod controller_revision;
 mod cron_job;
@@ -42,6 +44,7 @@ use super::kind::Kind;
 
 /// The rules of all built-in kinds but definitions of custom resources (`crd::DefinitionStrategy`).
 static ALL: &[&Kind] = &[
+    &component_status::KIND,
     &config_map::KIND,
     &endpoints::KIND,
     &event::KIND,
@@ -73,6 +76,7 @@ static ALL: &[&Kind] = &[
     &autoscaler::KIND_V1,
     &cron_job::KIND,
     &job::KIND,
+    &certificate_request::KIND,
     &ingress::KIND,
     &ingress_class::KIND,
     &network_policy::KIND,

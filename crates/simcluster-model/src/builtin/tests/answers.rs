@@ -148,7 +148,7 @@ fn update(
         admission::keep_priority(&mut object, old);
         admission::default_tolerations(&mut object);
     }
-    surrounded(|around| strategy.allocate_for_update(resource, &mut object, old, around))?;
+    surrounded(|around| strategy.allocate_for_update(resource, "", &mut object, old, around))?;
     strategy.prepare_for_update(resource, sub, &mut object, old);
     let verdict = strategy.update_verdict(resource, sub, &object, old, Vec::new());
     checked(resource, object, &verdict.faults)
@@ -176,7 +176,15 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     services.follow(None, Some(&taken));
     let mut reservation = services.reservation(false);
     let reservation = &mut reservation;
-    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
+    let requester = || Value::Null;
+    run(&mut Surroundings {
+        now,
+        random: &mut random,
+        stored: &stored,
+        get: &get,
+        requester: &requester,
+        reservation,
+    })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {

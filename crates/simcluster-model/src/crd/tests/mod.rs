@@ -68,6 +68,7 @@ fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiE
         random: &mut random,
         stored: &|_| Vec::<Arc<Value>>::new(),
         get: &|_, _, _| None,
+        requester: &|| Value::Null,
         reservation: &mut ServiceAllocator::default().reservation(false),
     };
     resource.strategy.prepare_for_create(resource, &mut object, &mut around)?;

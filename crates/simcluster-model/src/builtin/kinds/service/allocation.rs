@@ -31,10 +31,14 @@ pub(super) fn for_create(
 
 pub(super) fn for_update(
     resource: &Resource,
+    subresource: &str,
     service: &mut Value,
     old: &Value,
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
+    if !subresource.is_empty() {
+        return Ok(());
+    }
     keep_allocated(service, old);
     init_families(resource, service, Some(old))?;
     let named = text(old, &["spec", "type"]) == "ExternalName";
