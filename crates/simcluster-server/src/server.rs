@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::admission::{Chain, Plugin, count_quotas};
-use crate::auth::account_tokens::SigningKey;
 use crate::auth::User;
+use crate::auth::account_tokens::SigningKey;
 use crate::auth::policy::{Roles, Scope};
 use crate::auth::rbac;
 use crate::conversion::VersionCaches;

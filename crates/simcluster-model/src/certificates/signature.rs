@@ -117,9 +117,9 @@ impl PublicKey {
                  {type_name}"
             )));
         }
-        let with = wanted.with(self.algorithm).ok_or(Unverified::Unsupported(
-            "the check of a signature by this key and this hash",
-        ))?;
+        let with = wanted
+            .with(self.algorithm)
+            .ok_or(Unverified::Unsupported("the check of a signature by this key and this hash"))?;
         let key = UnparsedPublicKey::new(with, &self.bits);
         key.verify(message, signature).map_err(|_| Unverified::Wrong(fault.to_owned()))
     }

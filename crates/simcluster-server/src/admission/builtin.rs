@@ -192,7 +192,8 @@ fn with_pod(
     // A Pod takes no address that would have to be reserved.
     let mut reservation = server.services().reservation(true);
     let user = &attributes.user;
-    server.with_surroundings(user, &subject, &mut reservation, |around| rule(&resource, pod, around))
+    server
+        .with_surroundings(user, &subject, &mut reservation, |around| rule(&resource, pod, around))
 }
 
 /// A claim grows only if its class allows it.

@@ -80,7 +80,8 @@ pub(super) fn restrict_subject(
         return Ok(());
     }
     let asked = Request::parse(&STANDARD.decode(text("spec.request")).unwrap_or_default());
-    let asked = asked.map_err(|why| attributes.forbidden(&format!("failed to parse CSR: {why}")))?;
+    let asked =
+        asked.map_err(|why| attributes.forbidden(&format!("failed to parse CSR: {why}")))?;
     if asked.subject.organizations().any(|group| group == "system:masters") {
         let why = format!("use of {CLIENT_SIGNER} signer with system:masters group is not allowed");
         return Err(attributes.forbidden(&why));

@@ -46,9 +46,7 @@ fn component(name: &str, health: Result<(), String>) -> Value {
 pub(super) fn get(server: &ApiServer, call: &Call) -> Result<Outcome, ApiError> {
     let found = all(server).into_iter().find(|one| object::name(one) == call.name);
     let names = Names { group: "", plural: "componentstatus", kind: "ComponentStatus" };
-    found
-        .map(|one| Outcome::made(200, one))
-        .ok_or_else(|| ApiError::not_found(names, &call.name))
+    found.map(|one| Outcome::made(200, one)).ok_or_else(|| ApiError::not_found(names, &call.name))
 }
 
 /// GET of all components.
