@@ -123,6 +123,8 @@ pub struct Surroundings<'a> {
     pub get: &'a dyn Fn(&str, &str, &str) -> Option<Arc<Value>>,
     /// What a Service gets from the cluster.
     pub reservation: &'a mut Reservation,
+    /// Whether the cluster gives a Service something: not to one that is created by way of its status.
+    pub allocates: bool,
 }
 
 impl fmt::Debug for Surroundings<'_> {

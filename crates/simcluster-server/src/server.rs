@@ -419,7 +419,14 @@ impl ApiServer {
         let stored = |key: &str| self.stored(key);
         let get = |key: &str, namespace: &str, name: &str| self.get(key, namespace, name);
         let now = self.clock.now();
-        f(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
+        f(&mut Surroundings {
+            now,
+            random: &mut random,
+            stored: &stored,
+            get: &get,
+            reservation,
+            allocates: true,
+        })
     }
 
     /// Forgets the history of all objects up to a revision, as etcd does every few minutes.

@@ -269,6 +269,7 @@ impl<'a> Write<'a> {
         let subject = subject(resource, object);
         let mut reservation = self.server.services().reservation(self.options.dry_run);
         self.server.with_surroundings(&subject, &mut reservation, |around| {
+            around.allocates = self.call.subresource.is_empty();
             strategy.prepare_for_create(resource, object, around)
         })?;
         meta::tidy(resource, object);

@@ -176,7 +176,14 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
     services.follow(None, Some(&taken));
     let mut reservation = services.reservation(false);
     let reservation = &mut reservation;
-    run(&mut Surroundings { now, random: &mut random, stored: &stored, get: &get, reservation })
+    run(&mut Surroundings {
+        now,
+        random: &mut random,
+        stored: &stored,
+        get: &get,
+        reservation,
+        allocates: true,
+    })
 }
 
 fn checked(resource: &Resource, object: Value, faults: &[FieldError]) -> Result<Value, ApiError> {

@@ -69,6 +69,7 @@ fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiE
         stored: &|_| Vec::<Arc<Value>>::new(),
         get: &|_, _, _| None,
         reservation: &mut ServiceAllocator::default().reservation(false),
+        allocates: true,
     };
     resource.strategy.prepare_for_create(resource, &mut object, &mut around)?;
     let faults = resource.strategy.create_faults(resource, &object, Vec::new());
