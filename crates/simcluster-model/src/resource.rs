@@ -125,6 +125,8 @@ pub struct Surroundings<'a> {
     pub requester: &'a dyn Fn() -> Value,
     /// What a Service gets from the cluster.
     pub reservation: &'a mut Reservation,
+    /// Whether the cluster gives a Service something: not to one that is created by way of its status.
+    pub allocates: bool,
 }
 
 impl fmt::Debug for Surroundings<'_> {

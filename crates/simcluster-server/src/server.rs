@@ -435,6 +435,7 @@ impl ApiServer {
             get: &get,
             requester: &requester,
             reservation,
+            allocates: true,
         })
     }
 

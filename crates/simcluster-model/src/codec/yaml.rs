@@ -121,11 +121,13 @@ enum Finder {
     Parser,
     /// The parser at the end of the text, which is on a line of its own.
     End,
+    /// The scanner, on the line after the text that this parser speaks of.
+    Next,
 }
 
 /// The server's text where the two parsers see the same fault, else this parser's own.
 fn fault(error: &serde_saphyr::Error) -> String {
-    use Finder::{End, Parser, Scanner};
+    use Finder::{End, Next, Parser, Scanner};
     let own = error.to_string();
     // The parser looks ahead, and has a limit of its own for what it sees there.
     if own.contains("recursion limit exceeded") {
@@ -148,6 +150,8 @@ fn fault(error: &serde_saphyr::Error) -> String {
         ),
         ("did not find expected key", "did not find expected key", Parser),
         ("did not find expected '-' indicator", "did not find expected '-' indicator", Parser),
+        ("unclosed quote", "found unexpected end of stream", Scanner),
+        ("found a tab", "found a tab character that violates indentation", Next),
         ("tabs disallowed", "found character that cannot start any token", Scanner),
         ("unexpected character", "found character that cannot start any token", Scanner),
     ];
@@ -157,6 +161,7 @@ fn fault(error: &serde_saphyr::Error) -> String {
     let shown = match finder {
         Scanner if line == 1 => 0,
         Scanner | End => line,
+        Next => line.saturating_add(1),
         Parser => line.saturating_sub(1),
     };
     if shown == 0 { format!("yaml: {text}") } else { format!("yaml: line {shown}: {text}") }

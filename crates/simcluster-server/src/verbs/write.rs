@@ -270,6 +270,7 @@ impl<'a> Write<'a> {
         let mut reservation = self.server.services().reservation(self.options.dry_run);
         let user = &self.call.user;
         self.server.with_surroundings(user, &subject, &mut reservation, |around| {
+            around.allocates = self.call.subresource.is_empty();
             strategy.prepare_for_create(resource, object, around)
         })?;
         meta::tidy(resource, object);

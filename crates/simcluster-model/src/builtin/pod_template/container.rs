@@ -380,37 +380,61 @@ pub(super) fn id(field: &str, id: Option<i64>, faults: &mut Faults) {
     }
 }
 
-/// A security context with the names that its fields have in Go, all of them.
-fn shown_context(context: &Value) -> String {
-    const FIELDS: [(&str, &str); 12] = [
-        ("Capabilities", "capabilities"),
-        ("Privileged", "privileged"),
-        ("SELinuxOptions", "seLinuxOptions"),
-        ("WindowsOptions", "windowsOptions"),
-        ("RunAsUser", "runAsUser"),
-        ("RunAsGroup", "runAsGroup"),
-        ("RunAsNonRoot", "runAsNonRoot"),
-        ("ReadOnlyRootFilesystem", "readOnlyRootFilesystem"),
-        ("AllowPrivilegeEscalation", "allowPrivilegeEscalation"),
-        ("ProcMount", "procMount"),
-        ("SeccompProfile", "seccompProfile"),
-        ("AppArmorProfile", "appArmorProfile"),
-    ];
-    let shown = FIELDS.map(|(shown, field)| match context.get(field) {
-        Some(Value::Object(options)) => format!("\"{shown}\":{}", capitalised(options)),
-        Some(value) => format!("\"{shown}\":{value}"),
-        None => format!("\"{shown}\":null"),
-    });
-    format!("{{{}}}", shown.join(","))
-}
+/// A field: its name in Go, its name in JSON, and the fields in it.
+struct GoField(&'static str, &'static str, &'static [GoField]);
 
-fn capitalised(options: &serde_json::Map<String, Value>) -> Value {
-    let upper = |name: &str| {
-        let mut chars = name.chars();
-        let first = chars.next().map(|first| first.to_ascii_uppercase());
-        first.into_iter().chain(chars).collect::<String>()
-    };
-    Value::Object(options.iter().map(|(name, value)| (upper(name), value.clone())).collect())
+/// The fields of a container's security context, in the order of the internal type.
+const CONTEXT: &[GoField] = {
+    const PROFILE: &[GoField] =
+        &[GoField("Type", "type", &[]), GoField("LocalhostProfile", "localhostProfile", &[])];
+    &[
+        GoField(
+            "Capabilities",
+            "capabilities",
+            &[GoField("Add", "add", &[]), GoField("Drop", "drop", &[])],
+        ),
+        GoField("Privileged", "privileged", &[]),
+        GoField(
+            "SELinuxOptions",
+            "seLinuxOptions",
+            &[
+                GoField("User", "user", &[]),
+                GoField("Role", "role", &[]),
+                GoField("Type", "type", &[]),
+                GoField("Level", "level", &[]),
+            ],
+        ),
+        GoField(
+            "WindowsOptions",
+            "windowsOptions",
+            &[
+                GoField("GMSACredentialSpecName", "gmsaCredentialSpecName", &[]),
+                GoField("GMSACredentialSpec", "gmsaCredentialSpec", &[]),
+                GoField("RunAsUserName", "runAsUserName", &[]),
+                GoField("HostProcess", "hostProcess", &[]),
+            ],
+        ),
+        GoField("RunAsUser", "runAsUser", &[]),
+        GoField("RunAsGroup", "runAsGroup", &[]),
+        GoField("RunAsNonRoot", "runAsNonRoot", &[]),
+        GoField("ReadOnlyRootFilesystem", "readOnlyRootFilesystem", &[]),
+        GoField("AllowPrivilegeEscalation", "allowPrivilegeEscalation", &[]),
+        GoField("ProcMount", "procMount", &[]),
+        GoField("SeccompProfile", "seccompProfile", PROFILE),
+        GoField("AppArmorProfile", "appArmorProfile", PROFILE),
+    ]
+};
+
+/// A value as the server prints its internal type: all fields, with the names that they have in Go.
+fn shown_in_go(value: &Value, fields: &[GoField]) -> String {
+    if !value.is_object() || fields.is_empty() {
+        return value.to_string();
+    }
+    let shown = fields.iter().map(|GoField(go, json, inner)| {
+        let value = value.get(json).unwrap_or(&Value::Null);
+        format!("\"{go}\":{}", shown_in_go(value, inner))
+    });
+    format!("{{{}}}", shown.collect::<Vec<_>>().join(","))
 }
 
 fn security(context: Option<&Value>, path: &str, faults: &mut Faults) {
@@ -422,12 +446,12 @@ fn security(context: Option<&Value>, path: &str, faults: &mut Faults) {
     if at(context, &["allowPrivilegeEscalation"]) == Some(&Value::Bool(false)) {
         if flag(context, &["privileged"]) {
             let why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-            faults.invalid_shown(path, &shown_context(context), why);
+            faults.invalid_shown(path, &shown_in_go(context, CONTEXT), why);
         }
         if added.contains(&json!("CAP_SYS_ADMIN")) {
             let why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` \
                        CAP_SYS_ADMIN";
-            faults.invalid_shown(path, &shown_context(context), why);
+            faults.invalid_shown(path, &shown_in_go(context, CONTEXT), why);
         }
     }
 }

@@ -184,6 +184,7 @@ fn surrounded<T>(run: impl FnOnce(&mut Surroundings<'_>) -> T) -> T {
         get: &get,
         requester: &requester,
         reservation,
+        allocates: true,
     })
 }
 

@@ -70,6 +70,7 @@ fn create(resource: &Resource, body: Value) -> Result<(Value, Vec<String>), ApiE
         get: &|_, _, _| None,
         requester: &|| Value::Null,
         reservation: &mut ServiceAllocator::default().reservation(false),
+        allocates: true,
     };
     resource.strategy.prepare_for_create(resource, &mut object, &mut around)?;
     let faults = resource.strategy.create_faults(resource, &object, Vec::new());

@@ -17,6 +17,9 @@ pub(super) fn for_create(
     service: &mut Value,
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
+    if !around.allocates {
+        return Ok(());
+    }
     if let Some(ip) = some_text(service, "clusterIP")
         && items(service, &["spec", "clusterIPs"]).is_empty()
     {
