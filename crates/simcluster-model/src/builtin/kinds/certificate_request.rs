@@ -97,6 +97,7 @@ fn allocate_for_create(
     Ok(())
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "has the form of all kinds' rules")]
 fn allocate_for_update(
     _resource: &Resource,
     subresource: &str,
@@ -105,7 +106,9 @@ fn allocate_for_update(
     around: &mut Surroundings<'_>,
 ) -> Result<(), ApiError> {
     if subresource == "status" {
-        VERDICTS.iter().for_each(|verdict| keep_conditions(request, old, verdict));
+        for verdict in VERDICTS {
+            keep_conditions(request, old, verdict);
+        }
     }
     if !subresource.is_empty() {
         fill_times(request, old, &format_seconds(around.now));
@@ -131,9 +134,10 @@ fn fill_times(request: &mut Value, old: &Value, now: &str) {
         }
         if at(condition, &["lastTransitionTime"]).is_none() {
             let same = |known: &&Value| at(known, &["status"]) == at(condition, &["status"]);
-            let known = of(old, text(condition, &["type"])).filter(same);
-            let since = known.filter_map(|known| at(known, &["lastTransitionTime"])).next();
-            let since = since.cloned().unwrap_or_else(|| json!(now));
+            let since = of(old, text(condition, &["type"]))
+                .filter(same)
+                .find_map(|known| at(known, &["lastTransitionTime"]).cloned());
+            let since = since.unwrap_or_else(|| json!(now));
             put(condition, "lastTransitionTime", since);
         }
     }
