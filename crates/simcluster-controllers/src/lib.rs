@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::types::{Deployment, EndpointSlice, PodDisruptionBudget, ReplicaSet};
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Endpoints, Namespace, Node, Pod, Service, ServiceAccount,
 };
@@ -22,6 +23,7 @@ use kube::runtime::watcher;
 use self::runtime::{Hands, Informer, Recorder, Tasks};
 use simcluster_clock::Clock;
 
+mod certificates;
 mod deployment;
 mod disruption;
 mod endpoints;
@@ -38,6 +40,7 @@ mod scheduler;
 mod serviceaccount;
 mod types;
 
+pub use self::certificates::{Authority, start_signer};
 pub use self::runtime::Work;
 
 /// Field manager of what kube-controller-manager's controllers write.
@@ -70,6 +73,8 @@ pub enum Kind {
     Disruption,
     /// Pods go whose Node is gone.
     PodGarbage,
+    /// Kubelets' requests for certificates are approved; old requests go.
+    Certificates,
 }
 
 impl Kind {
@@ -87,6 +92,7 @@ impl Kind {
             Self::Endpoints,
             Self::Disruption,
             Self::PodGarbage,
+            Self::Certificates,
         ])
     }
 }
@@ -191,6 +197,7 @@ struct Informers {
     root_cas: Informer<ConfigMap>,
     definitions: Informer<CustomResourceDefinition>,
     budgets: Informer<PodDisruptionBudget>,
+    certificate_requests: Informer<CertificateSigningRequest>,
 }
 
 impl Informers {
@@ -210,6 +217,7 @@ impl Informers {
             root_cas: Informer::new(),
             definitions: Informer::new(),
             budgets: Informer::indexed(|budget| Vec::from_iter(budget.metadata.namespace.clone())),
+            certificate_requests: Informer::new(),
         }
     }
 
@@ -226,6 +234,7 @@ impl Informers {
         self.namespaces.start(client, config(), tasks);
         self.definitions.start(client, config(), tasks);
         self.budgets.start(client, config(), tasks);
+        self.certificate_requests.start(client, config(), tasks);
         let named = |name: &str| config().fields(&format!("metadata.name={name}"));
         let (accounts, root_cas) = (named(serviceaccount::DEFAULT), named(serviceaccount::ROOT_CA));
         self.default_accounts.start(client, accounts, tasks);
@@ -237,7 +246,7 @@ impl Informers {
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
 /// `root-ca-cert-publisher`, `generic-garbage-collector`, `namespace-controller`,
 /// `endpointslice-controller`, `endpoint-controller`, `disruption-controller`,
-/// `pod-garbage-collector`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
+/// `pod-garbage-collector`, `certificate-controller`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
 /// that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
@@ -307,6 +316,11 @@ pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controller
     if kinds.contains(&Kind::PodGarbage) {
         let client = client_for("pod-garbage-collector");
         let (controller, queue) = pod_garbage::Controller::wire(client, *clock, &mut informers);
+        tasks.run(controller, queue);
+    }
+    if kinds.contains(&Kind::Certificates) {
+        let client = client_for("certificate-controller");
+        let (controller, queue) = certificates::Controller::wire(client, *clock, &mut informers);
         tasks.run(controller, queue);
     }
     informers.start(&client_for(MANAGER), &mut tasks);

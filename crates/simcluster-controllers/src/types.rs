@@ -118,3 +118,20 @@ impl Text for Option<String> {
         self.as_deref().unwrap_or_default()
     }
 }
+
+/// A list of texts that is there or not, as a version of the types has it; empty if it is not.
+pub(crate) trait Texts {
+    fn texts(&self) -> &[String];
+}
+
+impl Texts for Vec<String> {
+    fn texts(&self) -> &[String] {
+        self
+    }
+}
+
+impl Texts for Option<Vec<String>> {
+    fn texts(&self) -> &[String] {
+        self.as_deref().unwrap_or_default()
+    }
+}

@@ -184,6 +184,8 @@ impl Builder {
         server.compact(server.revision());
         server.set_has_controllers(self.controllers);
         server.warn_of_idle_kinds(self.warn_of_idle_kinds);
+        #[cfg(feature = "serve")]
+        let signs = self.controllers && self.kinds.contains(&controllers::Kind::Certificates);
         let controllers = self.controllers.then(|| {
             let clients = server.clone();
             let client_for = move |name: &str| client::client(&clients, User::controller(name));
@@ -195,7 +197,13 @@ impl Builder {
             };
             controllers::start(client_for, &config)
         });
-        Ok(SimCluster { server, controllers, webhooks })
+        Ok(SimCluster {
+            server,
+            controllers,
+            webhooks,
+            #[cfg(feature = "serve")]
+            signs,
+        })
     }
 }
 
@@ -206,6 +214,9 @@ pub struct SimCluster {
     #[expect(dead_code, reason = "holds the controllers, which stop when it is dropped")]
     controllers: Option<Controllers>,
     webhooks: Webhooks,
+    /// Whether requests for certificates are signed where there is an authority: when it is served.
+    #[cfg(feature = "serve")]
+    signs: bool,
 }
 
 impl SimCluster {
@@ -284,7 +295,7 @@ impl SimCluster {
     /// Serves the API with tokens of other users, a request log or other limits.
     #[cfg(feature = "serve")]
     pub async fn serve_with(&self, listen: &str, options: serve::Options) -> io::Result<Served> {
-        serve::serve(Arc::clone(&self.server), listen, options).await
+        serve::serve(Arc::clone(&self.server), listen, options, self.signs).await
     }
 
     /// A position in the record of requests, for [`Self::requests_since`].

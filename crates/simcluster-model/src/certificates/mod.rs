@@ -3,6 +3,7 @@
 
 mod certificate;
 mod der;
+mod issue;
 mod pem;
 mod request;
 mod signature;
@@ -10,6 +11,7 @@ mod signature;
 mod tests;
 
 pub use self::certificate::{Certificate, certificates};
+pub use self::issue::Issue;
 pub use self::pem::{Block, decode as decode_pem, encode as encode_pem};
 pub use self::request::Request;
 pub use self::signature::{PublicKey, Unverified};
@@ -21,12 +23,13 @@ use self::der::{OID, SEQUENCE, SET};
 pub struct Subject {
     /// Its parts in their order: object identifier and text.
     parts: Vec<(Vec<u64>, String)>,
+    raw: Vec<u8>,
 }
 
 impl Subject {
     /// Reads a sequence of sets of attributes.
     fn read(name: &der::Element<'_>) -> Result<Self, String> {
-        let mut subject = Self::default();
+        let mut subject = Self { parts: Vec::new(), raw: name.raw.to_vec() };
         let mut sets = name.inside();
         while !sets.is_empty() {
             let mut attributes = sets.expect(SET, "")?.inside();
@@ -44,6 +47,12 @@ impl Subject {
     /// All parts in their order: object identifier and text.
     pub fn parts(&self) -> impl Iterator<Item = (&[u64], &str)> {
         self.parts.iter().map(|(id, text)| (id.as_slice(), text.as_str()))
+    }
+
+    /// All of it, in DER.
+    #[must_use]
+    pub fn raw(&self) -> &[u8] {
+        &self.raw
     }
 
     /// The common name: the last one, as Go takes it; empty if there is none.

@@ -24,6 +24,8 @@ pub struct Request {
     pub uris: Vec<String>,
     /// IP addresses beside the subject.
     pub ips: Vec<IpAddr>,
+    /// All of these names, in DER; empty if there are none.
+    pub other_names: Vec<u8>,
     /// The key that is to be certified.
     pub key: PublicKey,
     /// Everything.
@@ -54,6 +56,7 @@ impl Request {
             emails: Vec::new(),
             uris: Vec::new(),
             ips: Vec::new(),
+            other_names: Vec::new(),
             key,
             raw: block.bytes.clone(),
         };
@@ -87,6 +90,7 @@ impl Request {
                 }
                 if id.content == OTHER_NAMES {
                     self.read_names(value.inside().expect(SEQUENCE, "")?.inside())?;
+                    self.other_names = value.content.to_vec();
                 }
             }
         }

@@ -6,7 +6,7 @@ use simcluster::controllers::Kind;
 
 /// Names of what runs here: the present ones, then those of older versions. Some controllers are one
 /// here; each of their names stands for it.
-const SIMULATED: [(&str, Kind); 23] = [
+const SIMULATED: [(&str, Kind); 29] = [
     ("deployment-controller", Kind::Deployment),
     ("replicaset-controller", Kind::ReplicaSet),
     ("garbage-collector-controller", Kind::Garbage),
@@ -17,6 +17,9 @@ const SIMULATED: [(&str, Kind); 23] = [
     ("root-ca-certificate-publisher-controller", Kind::ServiceAccount),
     ("disruption-controller", Kind::Disruption),
     ("pod-garbage-collector-controller", Kind::PodGarbage),
+    ("certificatesigningrequest-approving-controller", Kind::Certificates),
+    ("certificatesigningrequest-cleaner-controller", Kind::Certificates),
+    ("certificatesigningrequest-signing-controller", Kind::Certificates),
     ("scheduler", Kind::Scheduler),
     ("kubelet", Kind::Kubelet),
     ("deployment", Kind::Deployment),
@@ -29,15 +32,15 @@ const SIMULATED: [(&str, Kind); 23] = [
     ("root-ca-cert-publisher", Kind::ServiceAccount),
     ("disruption", Kind::Disruption),
     ("podgc", Kind::PodGarbage),
+    ("csrapproving", Kind::Certificates),
+    ("csrcleaner", Kind::Certificates),
+    ("csrsigning", Kind::Certificates),
     ("kube-scheduler", Kind::Scheduler),
 ];
 
 /// What kube-controller-manager 1.37 has beyond that: to turn it off is no mistake, to ask for it is.
-const OTHERS: [&str; 64] = [
+const OTHERS: [&str; 58] = [
     "bootstrap-signer-controller",
-    "certificatesigningrequest-approving-controller",
-    "certificatesigningrequest-cleaner-controller",
-    "certificatesigningrequest-signing-controller",
     "clusterrole-aggregation-controller",
     "cronjob-controller",
     "daemonset-controller",
@@ -77,9 +80,6 @@ const OTHERS: [&str; 64] = [
     "bootstrapsigner",
     "clusterrole-aggregation",
     "cronjob",
-    "csrapproving",
-    "csrcleaner",
-    "csrsigning",
     "daemonset",
     "endpointslicemirroring",
     "horizontalpodautoscaling",
@@ -108,7 +108,7 @@ pub(crate) struct UnknownController {
 }
 
 fn known() -> String {
-    let names: Vec<&str> = SIMULATED.iter().map(|(name, _)| *name).take(12).collect();
+    let names: Vec<&str> = SIMULATED.iter().map(|(name, _)| *name).take(15).collect();
     names.join(", ")
 }
 

@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::peers::{Peer, Peers};
 use super::request_log::{Line, RequestLog};
 use super::{Limits, compression};
 use simcluster_model::codec::body::LIMIT_BYTES;
@@ -40,6 +41,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(30);
 pub(super) struct Site {
     pub(super) server: Arc<ApiServer>,
     pub(super) tokens: Tokens,
+    pub(super) peers: Peers,
     pub(super) request_log: Option<RequestLog>,
     pub(super) limits: Limits,
 }
@@ -107,11 +109,12 @@ async fn connection(
             return;
         }
     };
+    let peer = site.peers.peer(stream.get_ref().1.peer_certificates());
     let builder = protocol(&stream, &limits);
     let until = stopped.clone();
     let service = service_fn(move |request| {
-        let (site, until) = (site.clone(), until.clone());
-        async move { answer(&site, request, until).await }
+        let (site, peer, until) = (site.clone(), peer.clone(), until.clone());
+        async move { answer(&site, &peer, request, until).await }
     });
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -146,13 +149,14 @@ fn protocol(stream: &TlsStream<TcpStream>, limits: &Limits) -> auto::Builder<Tok
 /// stream).
 async fn answer(
     site: &Site,
+    peer: &Peer,
     request: Request<Incoming>,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<Response<Body>, ConnectionReset> {
     let begun = Instant::now();
     let (mut parts, body) = request.into_parts();
     parts.extensions.insert(site.tokens.clone());
-    let user = authenticate(site, &parts);
+    let user = authenticate(site, peer, &parts);
     let answer = admit(site, user.as_ref(), &parts, body).await?;
     if let Some(log) = &site.request_log {
         log.add(&Line {
@@ -217,16 +221,19 @@ async fn read(mut body: Incoming) -> Option<Bytes> {
     Some(content.freeze())
 }
 
-/// The user of a request: by bearer token, a fixed one or one of a `ServiceAccount`, or anonymous without
-/// one; `None` for a wrong token.
-fn authenticate(site: &Site, request: &Parts) -> Option<User> {
+/// The user of a request: by certificate, by bearer token, a fixed one or one of a `ServiceAccount`, or
+/// anonymous without one; `None` for a wrong certificate or token.
+fn authenticate(site: &Site, peer: &Peer, request: &Parts) -> Option<User> {
+    if let Peer::Known(user) = peer {
+        return Some(user.clone());
+    }
     let header = request.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let token = header.and_then(|header| {
         let (scheme, token) = header.trim().split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     });
     match token {
-        None | Some("") => Some(User::anonymous()),
+        None | Some("") => (*peer == Peer::Unknown).then(User::anonymous),
         Some(token) => site.tokens.user(token).cloned().or_else(|| account_of(&site.server, token)),
     }
 }

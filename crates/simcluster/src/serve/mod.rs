@@ -7,6 +7,7 @@ mod compression;
 mod connection;
 mod identity;
 mod kubeconfig;
+mod peers;
 mod request_log;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ use tokio_rustls::TlsAcceptor;
 
 use self::connection::Site;
 pub use self::request_log::RequestLog;
+use crate::client;
+use simcluster_controllers::{Controllers, start_signer};
 use simcluster_server::auth::{Tokens, User};
 use simcluster_server::server::ApiServer;
 
@@ -68,13 +71,17 @@ pub struct Served {
     admin_token: String,
     stop: watch::Sender<bool>,
     accepting: tokio::task::JoinHandle<()>,
+    #[expect(dead_code, reason = "holds the signer, which stops when it is dropped")]
+    signer: Option<Controllers>,
 }
 
-/// Starts to serve on an address such as `127.0.0.1:0`.
+/// Starts to serve on an address such as `127.0.0.1:0`. If it `signs`, those get certificates whose
+/// requests are approved.
 pub(crate) async fn serve(
     server: Arc<ApiServer>,
     listen: &str,
     options: Options,
+    signs: bool,
 ) -> io::Result<Served> {
     let listener = TcpListener::bind(listen).await?;
     let address = listener.local_addr()?;
@@ -82,8 +89,14 @@ pub(crate) async fn serve(
     let mut tokens = options.tokens;
     tokens.insert(identity.admin_token.clone(), User::admin());
     server.sign_tokens_with(&identity::secret().map_err(io::Error::other)?);
+    let authority_pem = identity.authority.pem();
+    let signer = signs.then(|| {
+        let client = client::client(&server, User::controller("certificate-controller"));
+        start_signer(client, *server.clock(), server.seed(), identity.authority)
+    });
     let site = Site {
         server,
+        peers: identity.peers,
         tokens: Tokens::new(tokens),
         request_log: options.request_log,
         limits: options.limits,
@@ -93,10 +106,11 @@ pub(crate) async fn serve(
     let accepting = tokio::spawn(connection::accept(listener, acceptor, site, stopped));
     Ok(Served {
         address,
-        authority_pem: identity.authority_pem,
+        authority_pem,
         admin_token: identity.admin_token,
         stop,
         accepting,
+        signer,
     })
 }
 

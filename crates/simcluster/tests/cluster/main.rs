@@ -10,6 +10,7 @@
 
 mod support;
 
+mod certificates;
 mod conversions;
 mod determinism;
 mod faults;
