@@ -121,13 +121,12 @@ impl Reconcile for Signer {
             return Ok(Next::Done);
         };
         let mut changed = request.as_ref().clone();
-        match checked {
-            Err(why) => add_condition(&mut changed, failed(why, self.clock.now())),
-            Ok(()) => {
-                let issued = self.issue(&request, &asked).map_err(Failure::Missing)?;
-                let status = changed.status.get_or_insert_default();
-                status.certificate = Some(ByteString(issued.into_bytes()));
-            }
+        if let Err(why) = checked {
+            add_condition(&mut changed, failed(why, self.clock.now()));
+        } else {
+            let issued = self.issue(&request, &asked).map_err(Failure::Missing)?;
+            let status = changed.status.get_or_insert_default();
+            status.certificate = Some(ByteString(issued.into_bytes()));
         }
         let api: Api<CertificateSigningRequest> = Api::all(self.client.clone());
         let written = api.replace_status(&key.name, &post_params(), &changed).await;
