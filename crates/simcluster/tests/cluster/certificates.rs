@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::json;
 use simcluster::{SimCluster, User};
@@ -85,7 +85,7 @@ async fn old_requests_go() {
     let verdict = Patch::Merge(verdict);
     requests.patch_approval("denied", &PatchParams::default(), &verdict).await.unwrap();
     let names = async || {
-        let all = requests.list(&Default::default()).await.unwrap();
+        let all = requests.list(&ListParams::default()).await.unwrap();
         all.items.into_iter().filter_map(|one| one.metadata.name).collect::<Vec<_>>()
     };
     tokio::time::sleep(Duration::from_mins(59)).await;
