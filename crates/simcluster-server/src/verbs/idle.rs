@@ -2,7 +2,7 @@
 //! an object is told so, for on a real cluster something would happen.
 
 /// Storage keys, and what the kinds are called.
-const IDLE: [(&str, &str); 15] = [
+const IDLE: [(&str, &str); 14] = [
     ("/persistentvolumeclaims", "PersistentVolumeClaims"),
     ("/persistentvolumes", "PersistentVolumes"),
     ("/replicationcontrollers", "ReplicationControllers"),
@@ -11,7 +11,6 @@ const IDLE: [(&str, &str); 15] = [
     ("autoscaling/horizontalpodautoscalers", "HorizontalPodAutoscalers"),
     ("batch/cronjobs", "CronJobs"),
     ("batch/jobs", "Jobs"),
-    ("certificates.k8s.io/certificatesigningrequests", "CertificateSigningRequests"),
     ("networking.k8s.io/ingresses", "Ingresses"),
     ("networking.k8s.io/networkpolicies", "NetworkPolicies"),
     ("resource.k8s.io/resourceclaims", "ResourceClaims"),
