@@ -227,9 +227,8 @@ fn replace(
         let current = server.store().get(DEFINITIONS, name)?;
         let new = change(&current)?;
         let mut store = server.store();
-        match store.get(DEFINITIONS, name) {
-            Some(now) if Arc::ptr_eq(&now, &current) => {}
-            _ => continue,
+        if !store.is_current(DEFINITIONS, name, &current) {
+            continue;
         }
         return Some(if let Some(new) = new {
             store.put(DEFINITIONS, name, new);

@@ -85,7 +85,7 @@ fn write_status(server: &ApiServer, current: &Arc<Value>, status: Value, manager
     }
     let key = store::key(object::namespace(current), object::name(current));
     let mut store = server.store();
-    if !store.get(QUOTAS, &key).is_some_and(|now| Arc::ptr_eq(&now, current)) {
+    if !store.is_current(QUOTAS, &key, current) {
         return false;
     }
     store.put(QUOTAS, &key, changed);

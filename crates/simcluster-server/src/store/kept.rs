@@ -64,13 +64,13 @@ impl Kept {
         }
     }
 
-    /// Makes a value of it; whether it was a text.
-    fn warm(&self) -> bool {
-        let value = self.value();
+    /// Makes a value of it, if it was a text, and answers that.
+    fn warm(&self) -> Option<Arc<Value>> {
         let mut form = self.form();
-        let was_text = matches!(&*form, Form::Text(..));
-        *form = Form::Value(value);
-        was_text
+        let Form::Text(text, last) = &*form else { return None };
+        let value = last.upgrade().unwrap_or_else(|| Arc::new(read(text)));
+        *form = Form::Value(Arc::clone(&value));
+        Some(value)
     }
 }
 
@@ -99,10 +99,9 @@ impl Warm {
 
     /// An object that somebody looks for by itself: he will often do so again.
     pub(super) fn read(&self, kept: &Arc<Kept>) -> Arc<Value> {
-        if kept.warm() {
-            self.add(kept);
-        }
-        kept.value()
+        let Some(value) = kept.warm() else { return kept.value() };
+        self.add(kept);
+        value
     }
 
     fn add(&self, kept: &Arc<Kept>) {

@@ -180,6 +180,12 @@ impl Store {
         }
     }
 
+    /// Whether nobody has written or removed an object since it was read.
+    #[must_use]
+    pub fn is_current(&self, kind: &str, key: &str, read: &Arc<Value>) -> bool {
+        self.get(kind, key).is_some_and(|now| Arc::ptr_eq(&now, read))
+    }
+
     /// All objects of a kind, in key order.
     #[must_use]
     pub fn all(&self, kind: &str) -> Vec<Arc<Value>> {

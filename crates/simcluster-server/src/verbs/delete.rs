@@ -59,18 +59,26 @@ async fn unreadable(
         return Err(ApiError::forbidden(resource.names(), &call.name, &why));
     }
     let key = store::key(&call.namespace, &call.name);
-    let stored = server.store().get(&resource.storage_key, &key);
-    let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
-    if server.decode(resource, &stored).await.is_ok() {
-        let why = "unsafe deletion is not allowed because the object is decodable from storage";
-        let why = store::invalid_object(resource, &key, false, why);
-        return Err(ApiError::conflict(resource.names(), &call.name, &why));
+    loop {
+        let stored = server.store().get(&resource.storage_key, &key);
+        let stored = stored.ok_or_else(|| ApiError::not_found(resource.names(), &call.name))?;
+        if server.decode(resource, &stored).await.is_ok() {
+            let why = "unsafe deletion is not allowed because the object is decodable from storage";
+            let why = store::invalid_object(resource, &key, false, why);
+            return Err(ApiError::conflict(resource.names(), &call.name, &why));
+        }
+        if !options.dry_run {
+            {
+                let mut store = server.store();
+                if !store.is_current(&resource.storage_key, &key, &stored) {
+                    continue;
+                }
+                store.remove(&resource.storage_key, &key);
+            }
+            server.after_write(call, Some(&stored), None);
+        }
+        return Ok(Outcome::made(200, success(resource, &stored)));
     }
-    if !options.dry_run {
-        server.store().remove(&resource.storage_key, &key);
-        server.after_write(call, Some(&stored), None);
-    }
-    Ok(Outcome::made(200, success(resource, &stored)))
 }
 
 /// The Status of a delete that removed the object; it has no code (row DE01).
@@ -144,9 +152,8 @@ pub(super) async fn one(
         }
         let (written, removed) = {
             let mut store = server.store();
-            match store.get(&resource.storage_key, &key) {
-                Some(current) if Arc::ptr_eq(&current, &stored) => {}
-                _ => continue,
+            if !store.is_current(&resource.storage_key, &key, &stored) {
+                continue;
             }
             let written = match object {
                 Some(object) if object == *stored && !gone => {

@@ -156,7 +156,7 @@ fn take_disruption(
         object::put(disrupted, &call.name, json!(time::format_seconds(server.clock().now())));
         let key = store::key(&call.namespace, object::name(budget));
         let mut store = server.store();
-        if store.get(BUDGETS, &key).is_some_and(|now| Arc::ptr_eq(&now, budget)) {
+        if store.is_current(BUDGETS, &key, budget) {
             store.put(BUDGETS, &key, changed);
             return Ok(());
         }

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::options::WriteOptions;
 use super::read::{parse_version, wait_for};
-use super::write::{Expected, Facet, Transform, Write, writing};
+use super::write::{Expected, Facet, Transform, Write, uid_fault, writing};
 use super::{Call, Outcome, decode, meta, objects};
 use crate::server::ApiServer;
 use crate::store;
 use simcluster_model::builtin;
-use simcluster_model::error::ApiError;
+use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
 use simcluster_model::fieldmanager::{self, Versions};
 use simcluster_model::object;
@@ -85,6 +85,12 @@ async fn apply_config(
     let config = objects::read_apply(call)?;
     let uid = object::uid(&config.value).to_owned();
     let transform = |existing: Option<&Value>, versions: &dyn Versions| {
+        // That of a Scale is looked at before the storage is asked, and told of by another name.
+        if let Some(why) = uid_fault(&uid, existing.unwrap_or(&Value::Null)) {
+            let plural = format!("{}/scale", resource.plural);
+            let names = Names { plural: &plural, kind: &plural, ..resource.names() };
+            return Err(ApiError::conflict(names, &call.name, &why));
+        }
         let writing = writing(server, call, options, versions);
         let object = fieldmanager::apply(&writing, existing, &config.value, options.force)?;
         objects::check_duplicates(call, options, &config.duplicates)?;
@@ -93,7 +99,7 @@ async fn apply_config(
         check_replicas(resource, &call.name, replicas)?;
         Ok(object)
     };
-    finish(server, call, options, Some(&uid), &transform).await
+    finish(server, call, options, None, &transform).await
 }
 
 /// Applies a change of the view to the object; `change` gets the present view.

@@ -13,7 +13,7 @@ use crate::admission::{Attributes, ObjectKind, Operation};
 use crate::auth::escalation;
 use crate::conversion::with_versions;
 use crate::server::{ApiServer, subject};
-use crate::store::{self, Store};
+use crate::store;
 use simcluster_model::allocation::Reservation;
 use simcluster_model::error::{ApiError, Names};
 use simcluster_model::field::FieldError;
@@ -461,7 +461,7 @@ impl<'a> Write<'a> {
             if !self.options.dry_run {
                 {
                     let mut store = self.server.store();
-                    if !is_current(&store, resource, key, stored) {
+                    if !store.is_current(&resource.storage_key, key, stored) {
                         return Ok(None);
                     }
                     store.remove(&resource.storage_key, key);
@@ -483,7 +483,7 @@ impl<'a> Write<'a> {
         let is_same = new == **stored && metadata::is_tidy(object::metadata(&new));
         let written = {
             let mut store = self.server.store();
-            if !is_current(&store, resource, key, stored) {
+            if !store.is_current(&resource.storage_key, key, stored) {
                 return Ok(None);
             }
             if is_same {
@@ -571,26 +571,10 @@ impl<'a> Write<'a> {
         uid: Option<&str>,
         stored: &Value,
     ) -> Result<(), ApiError> {
-        let Some(uid) = uid.filter(|uid| !uid.is_empty()) else { return Ok(()) };
-        let actual = object::uid(stored);
-        if uid == actual {
-            return Ok(());
-        }
-        let why = format!(
-            "Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}"
-        );
+        let Some(why) = uid_fault(uid.unwrap_or_default(), stored) else { return Ok(()) };
         let resource = self.resource();
-        // A Scale is looked at before the storage is asked.
-        if self.facet == Facet::Scale && self.call.content_type.contains("apply-patch") {
-            let plural = format!("{}/scale", resource.plural);
-            let names = Names { plural: &plural, kind: &plural, ..resource.names() };
-            return Err(ApiError::conflict(names, name, &why));
-        }
-        Err(ApiError::conflict(
-            resource.names(),
-            name,
-            &store::invalid_object(resource, key, self.options.dry_run, &why),
-        ))
+        let why = store::invalid_object(resource, key, self.options.dry_run, &why);
+        Err(ApiError::conflict(resource.names(), name, &why))
     }
 
     fn refuse(&self, object: &Value, faults: &[FieldError]) -> Result<(), ApiError> {
@@ -613,11 +597,6 @@ pub(super) fn read(resource: &Resource, stored: &Value) -> Value {
     resource.strategy.decode_stored(resource, stored.clone())
 }
 
-/// Whether nobody has written an object since it was read.
-fn is_current(store: &Store, resource: &Resource, key: &str, stored: &Arc<Value>) -> bool {
-    store.get(&resource.storage_key, key).is_some_and(|now| Arc::ptr_eq(&now, stored))
-}
-
 fn exists(resource: &Resource, name: &str, existing: &Value) -> ApiError {
     let mut error = ApiError::already_exists(resource.names(), name);
     if object::is_deleting(existing) {
@@ -632,6 +611,14 @@ fn exhausted(mut error: ApiError) -> ApiError {
         details.retry_after_seconds = Some(1);
     }
     error
+}
+
+/// Why an object is not the one with a UID, if there is one.
+pub(super) fn uid_fault(uid: &str, object: &Value) -> Option<String> {
+    let actual = object::uid(object);
+    (!uid.is_empty() && uid != actual).then(|| {
+        format!("Precondition failed: UID in precondition: {uid}, UID in object meta: {actual}")
+    })
 }
 
 /// The version that an object names; none is 0.
