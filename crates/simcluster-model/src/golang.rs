@@ -248,5 +248,14 @@ fn shown_number(number: &Number) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
+/// Bytes as `%x` writes them.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string");
+        text
+    })
+}
+
 #[cfg(test)]
 mod tests;

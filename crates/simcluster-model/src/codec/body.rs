@@ -1,13 +1,12 @@
 //! Request bodies: media types, parsing, and the server's texts for what cannot be read.
 
-use std::fmt::Write;
-
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::codec::{json, nesting, protobuf, yaml};
 use crate::error::ApiError;
 use crate::golang;
 use crate::object::put;
+use crate::patch::steps;
 use crate::resource::Resource;
 
 /// The largest body that the server reads, in bytes.
@@ -20,20 +19,59 @@ pub struct ParsedBody {
     pub value: Value,
     /// Duplicate keys.
     pub duplicates: Duplicates,
-    /// What the body said of keys before it said something else; see [`json::Parsed`].
+    /// What the body said of keys that stand twice; see [`json::Parsed`].
     earlier: Vec<(String, Value)>,
 }
 
 impl ParsedBody {
-    /// Lets somebody look at the object as it was each time that a key had been read which stands once
-    /// more, in their order; the first fault counts.
-    pub fn check_earlier<E>(&self, check: impl Fn(Value) -> Result<(), E>) -> Result<(), E> {
+    /// Decodes the object, after what stood in its place before: the first fault counts.
+    pub fn decode<T, E>(&mut self, decode: impl Fn(Value) -> Result<T, E>) -> Result<T, E> {
+        self.check_earlier(|earlier| decode(earlier).map(drop))?;
+        decode(std::mem::take(&mut self.value))
+    }
+
+    /// Lets somebody look at the object as it was each time that a key had been read which stands twice,
+    /// in their order; the first fault counts.
+    fn check_earlier<E>(&self, check: impl Fn(Value) -> Result<(), E>) -> Result<(), E> {
         self.earlier.iter().try_for_each(|(pointer, earlier)| {
+            // A body may hold thousands of them: the whole object is looked at only if there is a fault.
+            if check(self.alone(pointer, earlier)).is_ok() {
+                return Ok(());
+            }
             let mut object = self.value.clone();
             let Some(place) = object.pointer_mut(pointer) else { return Ok(()) };
             place.clone_from(earlier);
             check(object)
         })
+    }
+
+    /// An object of the same type in which nothing but this value is.
+    fn alone(&self, pointer: &str, value: &Value) -> Value {
+        let mut around = Some(&self.value);
+        let mut keys = Vec::new();
+        for step in steps(pointer) {
+            let in_list = around.is_some_and(Value::is_array);
+            around = around.and_then(|container| {
+                if in_list {
+                    container.get(step.parse::<usize>().ok()?)
+                } else {
+                    container.get(&step)
+                }
+            });
+            keys.push((!in_list).then_some(step));
+        }
+        let mut object = keys.into_iter().rev().fold(value.clone(), |inner, key| match key {
+            Some(key) => Value::Object(Map::from_iter([(key, inner)])),
+            None => Value::Array(vec![inner]),
+        });
+        if let Value::Object(fields) = &mut object {
+            for name in ["apiVersion", "kind"] {
+                if let Some(own) = self.value.get(name) {
+                    fields.entry(name).or_insert_with(|| own.clone());
+                }
+            }
+        }
+        object
     }
 }
 
@@ -232,16 +270,9 @@ fn summary(bytes: &[u8]) -> String {
     let text = if bytes.first() == Some(&b'{') {
         String::from_utf8_lossy(shown).into_owned()
     } else {
-        hex(shown)
+        golang::hex(shown)
     };
     if bytes.len() > SHOWN_BYTES { format!("{text} ...") } else { text }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Why the kind of an object cannot be read, as it is told of JSON.

@@ -2,6 +2,8 @@
 //!
 //! The texts are those of Go's `encoding/json` (and `sigs.k8s.io/json` for duplicates).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::nesting::DEPTH_MAX;
@@ -15,8 +17,8 @@ pub struct Parsed {
     pub value: Value,
     /// Paths such as `spec.parts[0].name`, in the order of the text, each once.
     pub duplicates: Vec<String>,
-    /// What a text for a struct said of a key before it said something else, with the JSON pointer of the
-    /// key: Go reads it, too, and fails if it does not fit.
+    /// All that a text for a struct said of the keys that stand twice, with the JSON pointer of each key:
+    /// Go reads it all, and fails if some of it does not fit.
     pub earlier: Vec<(String, Value)>,
 }
 
@@ -34,7 +36,7 @@ pub fn parse_typed(bytes: &[u8]) -> Result<Parsed, String> {
 
 fn read(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
     let text = String::from_utf8_lossy(bytes);
-    let mut found = Repetitions { paths: Vec::new(), earlier: Vec::new(), merges };
+    let mut found = Repetitions { merges, ..Repetitions::default() };
     let mut reader = serde_json::Deserializer::from_str(&text);
     let read = node::read(&mut reader, &mut found);
     match read.and_then(|value| reader.end().map(|()| value)) {
@@ -44,9 +46,12 @@ fn read(bytes: &[u8], merges: bool) -> Result<Parsed, String> {
 }
 
 /// The keys that stand twice, each once, and what they were the first time.
+#[derive(Default)]
 struct Repetitions {
     paths: Vec<String>,
     earlier: Vec<(String, Value)>,
+    /// The keys whose first value was kept: what they have become since is made of all their values.
+    begun: BTreeSet<String>,
     merges: bool,
 }
 
@@ -68,7 +73,11 @@ impl Repeated for Repetitions {
         if !self.merges {
             return second;
         }
-        self.earlier.push((path.pointer(), first.clone()));
+        let pointer = path.pointer();
+        if self.begun.insert(pointer.clone()) {
+            self.earlier.push((pointer.clone(), first.clone()));
+        }
+        self.earlier.push((pointer, second.clone()));
         into_first(first, second)
     }
 }

@@ -280,7 +280,7 @@ fn missing(path: &str) -> String {
 }
 
 /// The keys of a JSON pointer.
-pub(super) fn steps(path: &str) -> impl Iterator<Item = String> + '_ {
+pub(crate) fn steps(path: &str) -> impl Iterator<Item = String> + '_ {
     path.split('/').skip(1).map(unescape)
 }
 

@@ -15,6 +15,7 @@ mod tests;
 use crate::error::{ApiError, Details};
 use crate::field::{FieldError, FieldErrorKind};
 
+pub(crate) use json::steps;
 pub use json::{json_patch, notes};
 pub use merge::merge_patch;
 pub use shown::{by_json_patch, by_merge_patch, by_strategic_patch};

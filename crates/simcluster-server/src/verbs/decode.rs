@@ -14,10 +14,8 @@ use simcluster_model::resource::Resource;
 /// Reads the body of a POST or PUT: decoded, with defaults, unknown fields dealt with.
 pub(super) fn request_body(call: &Call, options: &WriteOptions) -> Result<Value, ApiError> {
     let resource = &call.resource;
-    let parsed = body::parse(&call.body, &call.content_type, resource)?;
-    let decode = |value: Value| resource.strategy.decode(resource, value);
-    parsed.check_earlier(|earlier| decode(earlier).map(drop))?;
-    let decoded = decode(parsed.value)?;
+    let mut parsed = body::parse(&call.body, &call.content_type, resource)?;
+    let decoded = parsed.decode(|value| resource.strategy.decode(resource, value))?;
     let mut duplicates = parsed.duplicates;
     if !resource.custom {
         // Go skips what it does not know without looking into it.
@@ -90,20 +88,16 @@ fn refusable(
     refused: &dyn Fn(ApiError) -> ApiError,
 ) -> Result<Value, ApiError> {
     let resource = expected.resource(&call.resource);
-    let parsed = body::parse(&call.body, &call.content_type, &resource).map_err(refused)?;
+    let mut parsed = body::parse(&call.body, &call.content_type, &resource).map_err(refused)?;
     let text = |key: &str| parsed.value.get(key).and_then(Value::as_str).unwrap_or_default();
     let version = text("apiVersion").rsplit('/').next().unwrap_or_default();
     let (kind, version) = (text("kind").to_owned(), version.to_owned());
-    let decode = |value: Value| {
-        expected.decode(value).map_err(|why| {
-            let wanted = &resource.kind;
-            refused(ApiError::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"
-            )))
-        })
-    };
-    parsed.check_earlier(|earlier| decode(earlier).map(drop))?;
-    let decoded = decode(parsed.value)?;
+    let decoded = parsed.decode(|value| expected.decode(value)).map_err(|why| {
+        let wanted = &resource.kind;
+        refused(ApiError::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {wanted}: {why}"
+        )))
+    })?;
     match strictness(call, options, &parsed.duplicates, unknown_fields(&decoded.unknown)) {
         Some(fault) => Err(not_handled(&resource, &decoded.object, &fault)),
         None => Ok(decoded.object),

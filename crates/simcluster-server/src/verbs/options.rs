@@ -201,11 +201,8 @@ impl DeleteOptions {
     /// From a request.
     pub(crate) fn read(call: &Call) -> Result<Self, ApiError> {
         let body = body::parse_delete_options(&call.body, &call.content_type)?;
-        let Some(body) = body else { return Self::parse(call, None) };
-        let decode =
-            |value: Value| builtin::decode_delete_options(value).map_err(ApiError::bad_request);
-        body.check_earlier(|earlier| decode(earlier).map(drop))?;
-        Self::parse(call, Some(&decode(body.value)?))
+        let body = body.map(|mut body| body.decode(builtin::decode_delete_options)).transpose();
+        Self::parse(call, body.map_err(ApiError::bad_request)?.as_ref())
     }
 
     /// From the body if there is one, else from the query. A body hides the whole query (row DE12).

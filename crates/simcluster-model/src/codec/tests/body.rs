@@ -1,6 +1,9 @@
-use serde_json::json;
+use std::cell::Cell;
 
-use crate::codec::{json as json_text, yaml};
+use serde_json::{Value, json};
+
+use crate::codec::{body, json as json_text, yaml};
+use crate::registry;
 
 #[track_caller]
 fn check_fault(text: &str, expected: &str) {
@@ -29,6 +32,29 @@ fn duplicate_keys_are_named_by_path_and_the_last_counts() {
     let parsed = json_text::parse(text).unwrap();
     assert_eq!(parsed.value, json!({"spec": {"size": "L", "free": [{"a": 2}]}}));
     assert_eq!(parsed.duplicates, ["spec.size", "spec.free[0].a"]);
+}
+
+#[test]
+fn what_a_repeated_key_says_is_looked_at_without_what_stands_beside_it() {
+    let again: Vec<String> =
+        (0..1000).map(|number| format!(r#""labels":{{"a":"{number}"}}"#)).collect();
+    let large = "x".repeat(10_000);
+    let text = format!(
+        r#"{{"data":{{"a":"{large}"}},"metadata":{{"name":"a","labels":{{"b":"{large}"}},{}}}}}"#,
+        again.join(",")
+    );
+    let kinds = registry::built_in();
+    let config_map = kinds.iter().find(|one| one.plural == "configmaps").unwrap();
+    let mut parsed = body::parse(text.as_bytes(), "application/json", config_map).unwrap();
+    let (seen, bytes) = (Cell::new(0), Cell::new(0));
+    let decoded: Result<Value, ()> = parsed.decode(|value| {
+        seen.set(seen.get() + 1);
+        bytes.set(bytes.get() + value.to_string().len());
+        Ok(value)
+    });
+    assert_eq!(decoded.unwrap()["metadata"]["labels"]["a"], "999");
+    assert_eq!(seen.get(), 1002, "each value, and the object");
+    assert!(bytes.get() < 10 * text.len(), "{} bytes of {}", bytes.get(), text.len());
 }
 
 #[test]
