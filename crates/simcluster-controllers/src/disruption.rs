@@ -37,12 +37,7 @@ impl Controller {
             deployments: Arc::clone(&informers.deployments.store),
             own: OwnWrites::default(),
         };
-        let to = Arc::clone(&queue);
-        informers.budgets.on_change(&queue, move |change| {
-            if let Some(budget) = change.states().last() {
-                to.add(Key::of(&**budget));
-            }
-        });
+        informers.budgets.enqueue_changed(&queue);
         let (to, budgets) = (Arc::clone(&queue), Arc::clone(&controller.budgets));
         informers.pods.on_change(&queue, move |change| {
             let namespace = change.states().last().and_then(|pod| pod.metadata.namespace.clone());

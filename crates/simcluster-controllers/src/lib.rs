@@ -246,8 +246,8 @@ impl Informers {
 /// its short name: `deployment-controller`, `replicaset-controller`, `service-account-controller`,
 /// `root-ca-cert-publisher`, `generic-garbage-collector`, `namespace-controller`,
 /// `endpointslice-controller`, `endpoint-controller`, `disruption-controller`,
-/// `pod-garbage-collector`, `certificate-controller`, `kube-scheduler`, `kubelet`, and `kube-controller-manager` for the watches
-/// that all share.
+/// `pod-garbage-collector`, `certificate-controller`, `kube-scheduler`, `kubelet`, and
+/// `kube-controller-manager` for the watches that all share.
 pub fn start(client_for: impl Fn(&str) -> Client, config: &Config) -> Controllers {
     let mut tasks = Tasks::new();
     let mut informers = Informers::new();

@@ -44,12 +44,7 @@ impl Controller {
             nodes: Arc::clone(&informers.nodes.store),
             missing: Mutex::default(),
         };
-        let to = Arc::clone(&queue);
-        informers.pods.on_change(&queue, move |change| {
-            if let Some(pod) = change.states().last() {
-                to.add(Key::of(pod.as_ref()));
-            }
-        });
+        informers.pods.enqueue_changed(&queue);
         let (to, pods) = (Arc::clone(&queue), Arc::clone(&controller.pods));
         informers.nodes.on_change(&queue, move |change| {
             let (None, Some(gone)) = (change.new, change.old) else { return };

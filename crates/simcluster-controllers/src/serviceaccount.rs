@@ -45,12 +45,7 @@ impl Controller {
         informers: &mut Informers,
     ) -> (Self, Arc<Queue<Key>>) {
         let queue = Arc::new(Queue::new());
-        let to = Arc::clone(&queue);
-        informers.namespaces.on_change(&queue, move |change| {
-            if let Some(namespace) = change.new {
-                to.add(Key::of(namespace.as_ref()));
-            }
-        });
+        informers.namespaces.enqueue_present(&queue);
         let to = Arc::clone(&queue);
         informers.default_accounts.on_change(&queue, move |change| {
             if let Some(account) = change.states().last() {

@@ -21,9 +21,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::Client;
 use kube::api::DeleteParams;
 use simcluster_clock::Clock;
-use simcluster_model::certificates::{Request, certificates};
+use simcluster_model::certificates::{GROUP, REQUESTS, Request, certificates};
 
-use super::runtime::{Api, Doing, Failure, Key, Next, Queue, Reconcile, Store, status_of};
+use super::runtime::{Api, Doing, Failure, Key, Next, Queue, Reconcile, Store, unless_overtaken};
 use super::types::Texts as _;
 use super::{Informers, post_params};
 pub use signer::{Authority, start_signer};
@@ -49,12 +49,7 @@ impl Controller {
         informers: &mut Informers,
     ) -> (Self, Arc<Queue<Key>>) {
         let queue = Arc::new(Queue::new());
-        let to = Arc::clone(&queue);
-        informers.certificate_requests.on_change(&queue, move |change| {
-            if let Some(request) = change.new {
-                to.add(Key::of(request.as_ref()));
-            }
-        });
+        informers.certificate_requests.enqueue_present(&queue);
         let requests = Arc::clone(&informers.certificate_requests.store);
         (Self { client, clock, requests }, queue)
     }
@@ -95,7 +90,7 @@ impl Controller {
             let name = request.metadata.name.as_deref().unwrap_or_default();
             let written =
                 self.api().replace_subresource("approval", name, &post_params(), &approved).await;
-            return unless_overtaken(written).doing("approve a request");
+            return unless_overtaken(written).map(drop).doing("approve a request");
         }
         Ok(())
     }
@@ -108,8 +103,8 @@ impl Controller {
     ) -> Result<bool, Failure> {
         let spec = &request.spec;
         let attributes = ResourceAttributes {
-            group: Some("certificates.k8s.io".to_owned()),
-            resource: Some("certificatesigningrequests".to_owned()),
+            group: Some(GROUP.to_owned()),
+            resource: Some(REQUESTS.to_owned()),
             subresource: Some(subresource.to_owned()),
             verb: Some("create".to_owned()),
             version: Some("*".to_owned()),
@@ -160,24 +155,12 @@ impl Reconcile for Controller {
     }
 }
 
-/// What became of a write to an object that somebody else may have written or deleted meanwhile: there
-/// will be another pass.
-fn unless_overtaken<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error)
-            if status_of(&error)
-                .is_some_and(|status| status.is_not_found() || status.is_conflict()) =>
-        {
-            Ok(())
-        }
-        Err(error) => Err(error),
-    }
-}
-
 /// The moment after which a request is of no use. A real cleaner looks once an hour who is past it.
 fn end(request: &CertificateSigningRequest) -> Option<Timestamp> {
-    let after = |time: Option<&Time>, wait: SignedDuration| time.map(|time| time.0 + wait);
+    // Anybody may write the times, so they may be the last there are.
+    let after = |time: Option<&Time>, wait: SignedDuration| {
+        time.map(|time| time.0.checked_add(wait).unwrap_or(Timestamp::MAX))
+    };
     let said = |of_type: &str, wait: SignedDuration| {
         let condition = condition(request, of_type)?;
         after(condition.last_update_time.as_ref(), wait)

@@ -1,9 +1,7 @@
 //! What the signers of Kubernetes sign, and why they do not.
 
-use simcluster_model::certificates::Request;
+use simcluster_model::certificates::{CLIENT_SIGNER, Request};
 
-/// Certificates of users of the API.
-pub(super) const CLIENT: &str = "kubernetes.io/kube-apiserver-client";
 /// Certificates of kubelets as users of the API.
 pub(super) const KUBELET_CLIENT: &str = "kubernetes.io/kube-apiserver-client-kubelet";
 /// Certificates of kubelets as servers.
@@ -16,7 +14,7 @@ pub(super) fn check(
     usages: &[String],
 ) -> Option<Result<(), String>> {
     Some(match signer {
-        CLIENT => client(usages),
+        CLIENT_SIGNER => client(usages),
         KUBELET_CLIENT => kubelet_client(asked, usages),
         KUBELET_SERVING => kubelet_serving(asked, usages),
         _ => return None,

@@ -15,9 +15,11 @@ use simcluster_clock::Clock;
 use simcluster_model::certificates::{Certificate, Issue, Request, encode_pem};
 use simcluster_model::random::Random;
 
-use super::{add_condition, condition, is_denied, requests, unless_overtaken};
+use super::{add_condition, condition, is_denied, requests};
 use crate::runtime::recorder::whole_seconds;
-use crate::runtime::{Api, Doing, Failure, Informer, Key, Next, Queue, Reconcile, Store, Tasks};
+use crate::runtime::{
+    Api, Doing, Failure, Informer, Key, Next, Queue, Reconcile, Store, Tasks, unless_overtaken,
+};
 use crate::types::Texts as _;
 use crate::{Controllers, post_params};
 
@@ -47,13 +49,7 @@ pub fn start_signer(
     let mut tasks = Tasks::new();
     let mut informer = Informer::new();
     let queue = Arc::new(Queue::new());
-    let to = Arc::clone(&queue);
-    informer.on_change(&queue, move |change| {
-        if let Some(request) = change.new {
-            let request: &CertificateSigningRequest = request;
-            to.add(Key::of(request));
-        }
-    });
+    informer.enqueue_present(&queue);
     let signer = Signer {
         client: client.clone(),
         clock,

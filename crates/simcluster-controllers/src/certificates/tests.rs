@@ -61,3 +61,16 @@ fn names_beside_the_subject_are_read() {
     assert_eq!(asked.uris, ["spiffe://x/y"]);
     assert_eq!(asked.ips, ["10.1.2.3".parse::<std::net::IpAddr>().unwrap()]);
 }
+
+#[test]
+fn a_time_near_the_last_one_ends_nothing_early() {
+    let request = serde_json::from_value(serde_json::json!({
+        "metadata": { "name": "a" },
+        "spec": { "request": "", "signerName": "a/b", "usages": [] },
+        "status": { "conditions": [{
+            "type": "Denied", "status": "True", "lastUpdateTime": "9999-12-30T21:59:59Z",
+        }] },
+    }))
+    .unwrap();
+    assert_eq!(super::end(&request), Some(jiff::Timestamp::MAX));
+}

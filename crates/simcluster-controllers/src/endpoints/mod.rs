@@ -12,7 +12,7 @@ use self::slices::{Action, selects};
 use super::runtime::selectors::Pairs;
 use super::runtime::{
     Api, Doing, Failure, Key, Next, OwnWrites, Queue, Reconcile, Selectors, Store,
-    namespace_is_terminating, status_of,
+    namespace_is_terminating, status_of, unless_overtaken,
 };
 use super::{Informers, pods, post_params};
 
@@ -83,12 +83,7 @@ impl Controller {
                 }
             }
         });
-        let to = Arc::clone(&queue);
-        informers.endpoints.on_change(&queue, move |change| {
-            if let Some(endpoints) = change.states().last() {
-                to.add(Key::of(endpoints.as_ref()));
-            }
-        });
+        informers.endpoints.enqueue_changed(&queue);
         (controller, queue)
     }
 
@@ -150,12 +145,8 @@ impl Controller {
             return Ok(Next::Done);
         }
         let params = precisely(endpoints.metadata.uid.clone());
-        match self.endpoints_api(key).delete(&key.name, &params).await {
-            Err(error)
-                if status_of(&error)
-                    .is_some_and(|status| status.is_not_found() || status.is_conflict()) => {}
-            result => drop(result.doing("delete the Endpoints of a Service that is gone")?),
-        }
+        let deleted = self.endpoints_api(key).delete(&key.name, &params).await;
+        unless_overtaken(deleted).doing("delete the Endpoints of a Service that is gone")?;
         Ok(Next::Done)
     }
 

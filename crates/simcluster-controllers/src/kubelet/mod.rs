@@ -16,7 +16,7 @@ use self::container::{Happened, Steps};
 use self::life::{Incident, Life};
 use super::runtime::recorder::{Note, Severity, reference};
 use super::runtime::{
-    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, status_of,
+    Api, Doing, Failure, Hands, Key, Next, OwnWrites, Queue, Reconcile, Store, unless_overtaken,
 };
 use super::{Delays, Informers, pods};
 use simcluster_model::random::Random;
@@ -230,15 +230,8 @@ impl Controller {
             }),
             ..DeleteParams::default()
         };
-        match self.api(key).delete(&key.name, &params).await {
-            Err(error)
-                if status_of(&error)
-                    .is_some_and(|status| status.is_not_found() || status.is_conflict()) =>
-            {
-                Ok(())
-            }
-            result => result.doing("delete a Pod whose containers have stopped"),
-        }
+        let deleted = self.api(key).delete(&key.name, &params).await;
+        unless_overtaken(deleted).map(drop).doing("delete a Pod whose containers have stopped")
     }
 
     async fn write_status(&self, key: &Key, pod: &Pod, status: PodStatus) -> Result<(), Failure> {
@@ -250,20 +243,13 @@ impl Controller {
         let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
         let params =
             PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-        match self.api(key).patch_status(&key.name, &params, &Patch::Strategic(patch)).await {
-            Ok(written) => {
-                self.own.wrote(key, &self.pods, &written);
-                Ok(())
-            }
-            // Gone, or another by now.
-            Err(error)
-                if status_of(&error)
-                    .is_some_and(|status| status.is_not_found() || status.is_conflict()) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(error).doing("write a Pod's status"),
+        let written =
+            self.api(key).patch_status(&key.name, &params, &Patch::Strategic(patch)).await;
+        // The Pod may be gone, or another by now.
+        if let Some(written) = unless_overtaken(written).doing("write a Pod's status")? {
+            self.own.wrote(key, &self.pods, &written);
         }
+        Ok(())
     }
 
     fn note(&self, pod: &Pod, incident: &Incident) {

@@ -1,7 +1,5 @@
 //! A Pod's status as the kubelet writes it, from the Pod's life.
 
-use std::fmt::Write;
-
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{
     ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
@@ -15,6 +13,7 @@ use super::image;
 use super::life::Life;
 use crate::pods;
 use crate::runtime::recorder::whole_seconds;
+use simcluster_model::golang;
 
 /// The status of a Pod on a node with the address `host`.
 pub(crate) fn of(pod: &Pod, life: &Life, host: &str, now: Timestamp) -> PodStatus {
@@ -294,9 +293,5 @@ fn container_id(pod: &Pod, container: &Container, run: u32) -> String {
 }
 
 fn hex(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a String never fails.
-        let _written = write!(hex, "{byte:02x}");
-        hex
-    })
+    golang::hex(&Sha256::digest(text.as_bytes()))
 }

@@ -72,6 +72,26 @@ where
         self.refilled.push(Box::new(move || queue.let_all_go()));
     }
 
+    /// Asks for a pass over each object that changes, and over those that are gone.
+    pub(crate) fn enqueue_changed(&mut self, queue: &Arc<Queue<Key>>) {
+        let to = Arc::clone(queue);
+        self.on_change(queue, move |change| {
+            if let Some(object) = change.states().last() {
+                to.add(Key::of(object.as_ref()));
+            }
+        });
+    }
+
+    /// Asks for a pass over each object that changes, as long as it is there.
+    pub(crate) fn enqueue_present(&mut self, queue: &Arc<Queue<Key>>) {
+        let to = Arc::clone(queue);
+        self.on_change(queue, move |change| {
+            if let Some(object) = change.new {
+                to.add(Key::of(object.as_ref()));
+            }
+        });
+    }
+
     /// Asks for a pass over each object that changes, and keeps the labels that the objects select by.
     pub(crate) fn enqueue_selecting(
         &mut self,

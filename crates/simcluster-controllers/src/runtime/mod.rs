@@ -123,6 +123,23 @@ pub(crate) fn status_of(error: &kube::Error) -> Option<&kube::core::Status> {
     if let kube::Error::Api(status) = error { Some(status) } else { None }
 }
 
+/// What became of a write to an object that somebody else may have written or deleted meanwhile: if so
+/// nothing, and there will be another pass.
+pub(crate) fn unless_overtaken<T>(
+    result: Result<T, kube::Error>,
+) -> Result<Option<T>, kube::Error> {
+    match result {
+        Ok(written) => Ok(Some(written)),
+        Err(error)
+            if status_of(&error)
+                .is_some_and(|status| status.is_not_found() || status.is_conflict()) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Whether the server refused new content because the namespace is going away.
 pub(crate) fn namespace_is_terminating(error: &kube::Error) -> bool {
     status_of(error).and_then(|status| status.details.as_ref()).is_some_and(|details| {

@@ -18,6 +18,13 @@ pub use self::signature::{PublicKey, Unverified};
 
 use self::der::{OID, SEQUENCE, SET};
 
+/// The API group of requests for certificates.
+pub const GROUP: &str = "certificates.k8s.io";
+/// Their resource.
+pub const REQUESTS: &str = "certificatesigningrequests";
+/// The signer of certificates of users of the API.
+pub const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+
 /// A name: what a certificate says of whom it is for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Subject {

@@ -1,11 +1,12 @@
 //! Fields that an endpoint puts back, so that no writer can own them through it.
 
 use super::set::FieldSet;
+use crate::certificates::REQUESTS;
 use crate::resource::Resource;
 
 /// The fields that writes through an endpoint cannot set.
 pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
-    if resource.plural == "certificatesigningrequests" && !resource.custom {
+    if resource.plural == REQUESTS && !resource.custom {
         return match subresource {
             "status" => FieldSet::of_fields(&[&["spec"], &["status", "conditions"]]),
             "approval" => FieldSet::of_fields(&[&["spec"], &["status", "certificate"]]),

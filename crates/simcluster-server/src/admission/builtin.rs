@@ -11,6 +11,7 @@ use crate::lifecycle;
 use crate::server::{ApiServer, subject};
 use crate::store;
 use simcluster_model::builtin::admission;
+use simcluster_model::certificates::{GROUP, REQUESTS};
 use simcluster_model::error::{ApiError, Cause, Details, Names};
 use simcluster_model::object;
 use simcluster_model::resource::Surroundings;
@@ -140,7 +141,7 @@ pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
         },
         BuiltIn {
             name: "CertificateSubjectRestriction",
-            handles: |attributes| creates(attributes, certificates::GROUP, certificates::REQUESTS),
+            handles: |attributes| creates(attributes, GROUP, REQUESTS),
             admit: None,
             validate: Some(certificates::restrict_subject),
         },

@@ -8,25 +8,15 @@ use serde_json::Value;
 use super::{Attributes, Operation};
 use crate::auth::rbac;
 use crate::server::ApiServer;
-use simcluster_model::certificates::Request;
+use simcluster_model::certificates::{CLIENT_SIGNER, GROUP, REQUESTS, Request};
 use simcluster_model::error::ApiError;
 use simcluster_model::object::at_path;
 
-/// The API group.
-pub(super) const GROUP: &str = "certificates.k8s.io";
-
-/// The plural name.
-pub(super) const REQUESTS: &str = "certificatesigningrequests";
-
-/// The signer of certificates that kube-apiserver takes for its users.
-const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-
 /// Whether a subresource of a request changes.
 pub(super) fn updates(attributes: &Attributes, subresource: &str) -> bool {
-    let resource = &attributes.resource;
     attributes.operation == Operation::Update
         && attributes.subresource == subresource
-        && (resource.group.as_str(), resource.plural.as_str()) == (GROUP, REQUESTS)
+        && (&*attributes.resource.group, &*attributes.resource.plural) == (GROUP, REQUESTS)
 }
 
 /// Who approves must have the right to, for the signer of the request.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 use std::fs;
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +19,7 @@ use super::real::{self, Real};
 use super::{Backend, Error, Needs};
 use crate::cluster::SimCluster;
 use simcluster_controllers::Kind;
+use simcluster_model::golang;
 use simcluster_server::auth::User;
 use simcluster_server::trace::Request;
 
@@ -366,9 +367,5 @@ pub(super) fn random_hex(bytes: usize) -> Result<String, Error> {
     let mut random = vec![0_u8; bytes];
     let mut source = fs::File::open("/dev/urandom").map_err(Error::new)?;
     source.read_exact(&mut random).map_err(Error::new)?;
-    let mut text = String::new();
-    for byte in random {
-        write!(text, "{byte:02x}").map_err(Error::new)?;
-    }
-    Ok(text)
+    Ok(golang::hex(&random))
 }

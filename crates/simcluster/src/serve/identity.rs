@@ -14,6 +14,7 @@ use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::peers::Peers;
 use simcluster_controllers::Authority;
+use simcluster_model::golang;
 
 /// The keys of one server.
 pub(super) struct Identity {
@@ -80,10 +81,6 @@ pub(super) fn new(
 /// A secret text. The hash of a fresh private key is as hard to guess as the key itself.
 pub(super) fn secret() -> Result<String, rcgen::Error> {
     let key = KeyPair::generate()?;
-    let digest = Sha256::digest(key.serialized_der());
-    Ok(digest.iter().take(16).fold(String::new(), |mut text, byte| {
-        use std::fmt::Write;
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
+    let text = golang::hex(&Sha256::digest(key.serialized_der()));
+    Ok(text.chars().take(32).collect())
 }

@@ -1,7 +1,6 @@
 //! Who a client is by its certificate: its common name is a user, its organisations are groups.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
@@ -15,6 +14,7 @@ use tokio_rustls::rustls::{
 };
 
 use simcluster_model::certificates::Certificate;
+use simcluster_model::golang;
 use simcluster_server::auth::User;
 
 /// What a certificate says of a client.
@@ -64,10 +64,7 @@ fn user(certificate: &Certificate, bytes: &[u8]) -> User {
     let subject = &certificate.subject;
     let mut groups: Vec<String> = subject.organizations().map(str::to_owned).collect();
     groups.push("system:authenticated".to_owned());
-    let id = Sha256::digest(bytes).iter().fold("X509SHA256=".to_owned(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    });
+    let id = format!("X509SHA256={}", golang::hex(&Sha256::digest(bytes)));
     let extra =
         BTreeMap::from([("authentication.kubernetes.io/credential-id".to_owned(), vec![id])]);
     User { name: subject.common_name().to_owned(), uid: String::new(), groups, extra }

@@ -8,7 +8,7 @@ use crate::builtin::cells::{View, human_duration};
 use crate::builtin::check::Faults;
 use crate::builtin::kind::Kind;
 use crate::builtin::value::{at, int, items, text};
-use crate::certificates::{Request, Unverified, certificates};
+use crate::certificates::{GROUP, REQUESTS, Request, Unverified, certificates};
 use crate::error::ApiError;
 use crate::field::FieldError;
 use crate::names;
@@ -59,7 +59,7 @@ pub(super) static KIND: Kind = Kind {
     validate_status: |request, old| change(request, old, Endpoint::Status),
     field_labels: &[("spec.signerName", &["spec.signerName"])],
     cells,
-    ..Kind::new("certificates.k8s.io", "certificatesigningrequests")
+    ..Kind::new(GROUP, REQUESTS)
 };
 
 /// Through which of its endpoints the status changes.
